@@ -1,0 +1,51 @@
+# Sumi-Ripple. `make help` lists what can be done; every target sets up what it needs by itself.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+CONFIG ?=
+WORKERS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup crawl test lint bench bench-growth torture clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
+	while IFS="$$(printf '\t')" read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## make the environment in .venv (the command is .venv/bin/sumi-ripple)
+
+# The stamp is touched last, so that an interrupted set-up is done again, and a finished one is not.
+$(STAMP): pyproject.toml requirements/lock.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Sumi-Ripple needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run make again." >&2; exit 1; }
+	@echo "Setting up .venv (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+crawl: $(STAMP) ## crawl: the demo terrain, or your own list with CONFIG=my.toml [WORKERS=4]
+	@$(BIN)/sumi-ripple $(if $(CONFIG),crawl "$(CONFIG)",demo) $(if $(WORKERS),--workers $(WORKERS))
+
+test: $(STAMP) ## run the tests
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+lint: $(STAMP) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## measure the pipeline against a bare loop and Scrapy (QUICK=1 for two minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
+	@$(BIN)/python -m benchmarks.pipeline $(if $(QUICK),--quick)
+
+bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the map grows (QUICK=1 for a small one)
+	@$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick)
+
+torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
+	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS))
+
+clean: ## remove the environment and caches (never your workspace or databases)
+	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

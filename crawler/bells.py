@@ -1,0 +1,59 @@
+"""Doorbells: named pipes that end a stage's wait early. They carry no data, and a lost ring costs only time."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+
+class Bell:
+    """The listening end. One process listens on a path; anyone may ring it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        try:
+            if not path.exists():
+                os.mkfifo(path)
+            # Read-write, so that the pipe never reports end of file when the last ringer goes.
+            self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        except OSError:
+            self._descriptor = None  # a file system without pipes: waits just run their full time
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep up to `seconds`; True as soon as somebody rings."""
+        if self._descriptor is None:
+            time.sleep(max(0.0, min(seconds, 0.1)))
+            return False
+        try:
+            ready, _, _ = select.select([self._descriptor], [], [], max(0.0, seconds))
+        except InterruptedError:
+            return False
+        if not ready:
+            return False
+        try:
+            os.read(self._descriptor, 65536)
+        except BlockingIOError:
+            pass
+        return True
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def ring(path: Path) -> None:
+    """Wake whoever listens on this bell; nobody listening is fine."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, b"!")
+    except OSError:
+        pass  # the pipe is full: it is ringing already
+    finally:
+        os.close(descriptor)

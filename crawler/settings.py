@@ -1,0 +1,154 @@
+"""The settings as values: what `crawler.config` makes of a TOML file. Every default stands here, once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+TRACKING_PARAMETERS = ("utm_*", "fbclid", "gclid", "mc_eid", "ref", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlerSettings:
+    """[crawler]. Times in milliseconds, as the TOML has them."""
+
+    max_depth: int = 3
+    max_concurrent_pages_open: int = 10
+    minimum_time_on_page: int = 1000
+    max_domain_requests: int = 500
+    workers: int = 0  # fetcher processes; 0: as many as fit the cores
+    max_active_domains: int = 256  # domains with released jobs at one time
+    jobs_per_domain: int = 16  # released jobs a domain may have waiting
+    head_requests: str = "always"  # always | auto | never
+    on_429: str = "suspend"  # suspend | wait
+    max_retry_after: int = 300_000  # a longer Retry-After is not waited for
+    retries: int = 3
+    retry_delay: int = 5000
+    robots_unreachable: str = "fail"  # fail | allow
+    robots_retries: int = 3
+    robots_retry_delay: int = 5000  # the first pause; each further one is twice as long
+    max_crawl_delay: int = 120_000  # a domain that asks for more is skipped
+    obey_nofollow: bool = True  # page-level meta robots / X-Robots-Tag
+    max_links_per_page: int = 10_000
+    tracking_parameters: tuple[str, ...] = TRACKING_PARAMETERS
+
+
+@dataclass(frozen=True, slots=True)
+class UserAgentSettings:
+    """[user-agent]"""
+
+    crawler_name: str = "SumiRipple"
+    crawler_version: str = "1.0"
+    contact_url: str = ""
+    contact_email: str = ""
+
+    @property
+    def header(self) -> str:
+        """The User-Agent on the wire: `Name/1.0 (+url; email)`, without what is empty."""
+        contact = "; ".join(part for part in (self.contact_url and f"+{self.contact_url}", self.contact_email) if part)
+        name = f"{self.crawler_name}/{self.crawler_version}"
+        return f"{name} ({contact})" if contact else name
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """[output]. Paths are absolute here; in the TOML they are relative to the file."""
+
+    database_path: Path = Path("sumi-ripple.db")
+    summary_path: Path = Path("crawl-summary.md")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """[network]. Times in milliseconds."""
+
+    ca_bundle: Path | None = None
+    allow_private_addresses: bool = False
+    connect_timeout: int = 10_000
+    read_timeout: int = 30_000
+    total_timeout: int = 120_000  # for one whole response
+    max_body_size: int = 10 * 1024 * 1024  # decoded bytes
+    dns_cache_time: int = 300_000
+    max_idle_connections: int = 256  # kept alive in each fetcher
+    resolve: tuple[tuple[str, str], ...] = ()  # (host pattern, "address:port"), first match wins
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSettings:
+    """[traps]. 0 turns a limit off."""
+
+    max_url_length: int = 2000
+    max_path_depth: int = 24  # segments
+    max_path_repeats: int = 3  # how often one segment may occur in a path
+    max_query_variants: int = 200  # visits of one path under different queries, per run
+    max_similar_paths: int = 5000  # visits of paths that differ only in numbers or ids, per run
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSettings:
+    """[spool]"""
+
+    segment_size: int = 16 * 1024 * 1024
+    results: int = 0  # keep the result segments of this many runs; 0: of all (replay needs them)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityEntry:
+    """One [[quality]]: a pattern and the wire URLs to start from. The pattern is the origin that depths name."""
+
+    domain: str
+    seeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole, valid configuration. Patterns are lower-case punycode, `*.` in front for wildcards."""
+
+    crawler: CrawlerSettings = CrawlerSettings()
+    user_agent: UserAgentSettings = UserAgentSettings()
+    output: OutputSettings = OutputSettings()
+    network: NetworkSettings = NetworkSettings()
+    traps: TrapSettings = TrapSettings()
+    spool: SpoolSettings = SpoolSettings()
+    quality: tuple[QualityEntry, ...] = ()
+    blacklist: tuple[str, ...] = ()
+    stub: tuple[str, ...] = ()
+    workspace: Path = Path("workspace")
+    source: Path | None = field(default=None, compare=False)
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of every setting (paths and the like aside), as `runs.config_hash` keeps it."""
+        everything = {
+            "crawler": self.crawler,
+            "user-agent": self.user_agent,
+            "traps": self.traps,
+            "quality": self.quality,
+            "blacklist": self.blacklist,
+            "stub": self.stub,
+        }
+        return _hash(everything)
+
+    @property
+    def map_hash(self) -> str:
+        """SHA-256 of what decides the map made from given results: where it differs, the map is drawn anew."""
+        return _hash(
+            {
+                "max-depth": self.crawler.max_depth,
+                "max-domain-requests": self.crawler.max_domain_requests,
+                "max-crawl-delay": self.crawler.max_crawl_delay,
+                "obey-nofollow": self.crawler.obey_nofollow,
+                "tracking": self.crawler.tracking_parameters,
+                "traps": self.traps,
+                "quality": self.quality,
+                "blacklist": self.blacklist,
+                "stub": self.stub,
+            }
+        )
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()

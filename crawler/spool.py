@@ -1,0 +1,361 @@
+"""Append-only JSONL segments: one writer a folder, any number of readers with bookmarks.
+
+Three rooms: a line (`seal_line`, `is_whole`), a writer (appends, rolls, syncs) and a reader (verifies, tails,
+sets broken lines aside).
+
+A folder holds `000000000001.jsonl`, `000000000002.jsonl`, …; only the last one grows, and a writer never opens
+an old one again: after a crash it starts the next. So a segment with a successor is sealed, and a torn tail in
+it will never be completed. Every line is a JSON object whose last member is a CRC-32 of all bytes before it.
+
+Invariants:
+- a line is either whole and verified or it is not returned;
+- a cursor only ever stands at the start of a line (or of a torn tail that may still grow);
+- what `sync` has returned from survives a power cut, the segment's name included.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.workspace import sync_folder
+
+SEGMENT_BYTES = 16 * 1024 * 1024
+_SUFFIX = ".jsonl"
+_SEAL = b',"crc":"'
+_SEAL_LENGTH = len(_SEAL) + 8 + 2  # ,"crc":"01234567"}
+_CHUNK = 1 << 20
+_SEALED_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
+
+
+class SpoolError(OSError):
+    """The spool could not be written. What was appended before the last `sync` may not be there."""
+
+
+# -- a line -----------------------------------------------------------------------------------------------
+
+
+def seal_line(body: bytes) -> bytes:
+    """The line for one JSON object: the object with its checksum as last member, and a newline."""
+    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body[:-1]))
+
+
+def is_whole(line: bytes) -> bool:
+    """Is this line (without its newline) exactly what its writer wrote?"""
+    cut = len(line) - _SEAL_LENGTH
+    return (
+        cut > 0
+        and line[cut : cut + 8] == _SEAL
+        and line[-2:] == b'"}'
+        and b"%08x" % zlib.crc32(line[:cut]) == line[cut + 8 : -2]
+    )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """A place in a spool: before the line that starts at `offset` of `segment`. Segment 0 is before all."""
+
+    segment: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One verified line. `end` is the cursor behind it."""
+
+    body: bytes
+    end: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes that were never, or are no longer, a line."""
+
+    folder: Path
+    segment: int
+    offset: int
+    raw: bytes
+    reason: str
+
+
+# -- segments ---------------------------------------------------------------------------------------------
+
+
+def segment_path(folder: Path, number: int) -> Path:
+    return folder / f"{number:012d}{_SUFFIX}"
+
+
+def segments(folder: Path) -> list[int]:
+    """Numbers of the segments in a folder, oldest first. A folder that is not there has none."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(name[:12]) for name in names if name.endswith(_SUFFIX) and name[:12].isdigit())
+
+
+def end_of(folder: Path) -> Cursor:
+    """The cursor behind everything that is in a spool now."""
+    numbers = segments(folder)
+    if not numbers:
+        return Cursor()
+    return Cursor(numbers[-1], segment_path(folder, numbers[-1]).stat().st_size)
+
+
+def bytes_between(folder: Path, cursor: Cursor) -> int:
+    """How many bytes lie behind a cursor, unread?"""
+    total = 0
+    for number in segments(folder):
+        if number >= cursor.segment:
+            try:
+                size = segment_path(folder, number).stat().st_size
+            except FileNotFoundError:
+                continue
+            total += size - (cursor.offset if number == cursor.segment else 0)
+    return max(total, 0)
+
+
+class Writer:
+    """Appends lines to a folder's newest segment; the only writer there.
+
+    Each append is in the kernel's hands when it returns, so it survives the death of this process; `sync` makes
+    all appends so far survive the machine's. The first error ends this writer: nothing is appended behind bytes
+    of unknown fate, and a failed fsync is not tried again (the kernel may have dropped the pages).
+    """
+
+    def __init__(self, folder: Path, *, first: int | None = None, segment_bytes: int = SEGMENT_BYTES) -> None:
+        """`first` numbers the first new segment; by default it follows the newest one there."""
+        self.folder = folder
+        self._segment_bytes = segment_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        existing = segments(folder)
+        following = existing[-1] + 1 if existing else 1
+        self._number = max(following, first or 0) - 1
+        self._descriptor: int | None = None
+        self._size = 0
+        self._is_dirty = False
+        self._broken: str | None = None
+
+    @property
+    def end(self) -> Cursor:
+        """The cursor behind the last append."""
+        return Cursor(self._number, self._size) if self._descriptor is not None else Cursor(self._number + 1, 0)
+
+    def append(self, body: bytes) -> Cursor:
+        """Append one JSON object; returns the cursor behind it. Raises SpoolError."""
+        return self._write(seal_line(body))
+
+    def append_all(self, bodies: Iterable[bytes]) -> Cursor:
+        """Append several objects with one write."""
+        data = b"".join([seal_line(body) for body in bodies])
+        return self._write(data) if data else self.end
+
+    def sync(self) -> None:
+        """Return once everything appended so far would survive a power cut. Raises SpoolError."""
+        if not self._is_dirty or self._descriptor is None:
+            return
+        self._require_sound()
+        try:
+            os.fsync(self._descriptor)
+        except OSError as problem:
+            raise self._break("cannot be made durable", problem) from problem
+        self._is_dirty = False
+
+    def close(self) -> None:
+        """Sync, and let the segment go. Safe to call twice."""
+        if self._descriptor is None:
+            return
+        try:
+            if self._broken is None:
+                self.sync()
+        finally:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _write(self, data: bytes) -> Cursor:
+        self._require_sound()
+        if self._descriptor is None or self._size >= self._segment_bytes:
+            self._roll()
+        assert self._descriptor is not None
+        try:
+            written = os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+        except OSError as problem:
+            raise self._break("cannot be written", problem) from problem
+        self._size += written
+        self._is_dirty = True
+        return Cursor(self._number, self._size)
+
+    def _roll(self) -> None:
+        self.close()
+        self._number += 1
+        try:
+            self._descriptor = os.open(
+                segment_path(self.folder, self._number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644
+            )
+            sync_folder(self.folder)
+        except OSError as problem:
+            raise self._break("cannot be started", problem) from problem
+        self._size = 0
+
+    def _require_sound(self) -> None:
+        if self._broken is not None:
+            raise SpoolError(self._broken)
+
+    def _break(self, what: str, problem: OSError) -> SpoolError:
+        self._broken = f"the spool {self.folder} {what}: {problem.strerror}; make room or mend the disk, then start again"
+        return SpoolError(problem.errno, self._broken)
+
+
+class Reader:
+    """Tails a spool from a cursor across segments, returning only verified lines.
+
+    What is broken goes to `on_damage` once for each stretch and is stepped over. A torn tail at the end of the
+    newest segment is waited for; once a newer segment exists it is damage.
+    """
+
+    def __init__(self, folder: Path, cursor: Cursor = Cursor(), on_damage: Callable[[Damage], None] | None = None) -> None:  # noqa: B008
+        self.folder = folder
+        self.cursor = cursor
+        self._on_damage = on_damage or (lambda damage: None)
+        self._descriptor: int | None = None
+        self._open_number = 0
+
+    def read(self, limit: int = 1000) -> list[Line]:
+        """Up to `limit` lines that are there now; the cursor moves behind the last of them."""
+        lines: list[Line] = []
+        while len(lines) < limit:
+            if not self._open_current():
+                break
+            got_any = self._read_chunk(lines, limit)
+            if len(lines) >= limit:
+                break
+            if not got_any and not self._step_to_next():
+                break
+        return lines
+
+    def __iter__(self) -> Iterator[Line]:
+        """Every line that is there now, one after the other."""
+        while True:
+            lines = self.read()
+            if not lines:
+                return
+            yield from lines
+
+    def sync(self) -> None:
+        """Make what has been read of the open segment durable (any descriptor will do for that)."""
+        if self._descriptor is not None:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    # -- inside --------------------------------------------------------------------------------------
+
+    def _open_current(self) -> bool:
+        if self._descriptor is not None and self._open_number == self.cursor.segment:
+            return True
+        self.close()
+        number = self.cursor.segment
+        if number:
+            try:
+                self._descriptor = os.open(segment_path(self.folder, number), os.O_RDONLY)
+                self._open_number = number
+                return True
+            except FileNotFoundError:
+                pass  # consumed and cleaned up: go on with the next one
+        return self._step_to_next()
+
+    def _step_to_next(self) -> bool:
+        """Move to the next segment, if there is one; what is left unread here will never be completed."""
+        following = [number for number in segments(self.folder) if number > self.cursor.segment]
+        if not following:
+            return False
+        if self._descriptor is not None:
+            rest = b""
+            while chunk := os.pread(self._descriptor, _CHUNK, self.cursor.offset + len(rest)):
+                rest += chunk
+            if b"\n" in rest:
+                return True  # grew between the two looks: read on here first
+            if rest:
+                self._on_damage(Damage(self.folder, self.cursor.segment, self.cursor.offset, rest, "torn tail"))
+        self.close()
+        self.cursor = Cursor(following[0], 0)
+        return self._open_current()
+
+    def _read_chunk(self, lines: list[Line], limit: int) -> bool:
+        """Take whole lines at the cursor. Was there at least one newline to move behind?"""
+        assert self._descriptor is not None
+        data = os.pread(self._descriptor, _CHUNK, self.cursor.offset)
+        last = data.rfind(b"\n")
+        while last < 0 and data:
+            more = os.pread(self._descriptor, _CHUNK, self.cursor.offset + len(data))
+            if not more:
+                return False
+            last = more.rfind(b"\n")
+            last = last if last < 0 else last + len(data)
+            data += more
+        if last < 0:
+            return False
+        number, offset = self.cursor.segment, self.cursor.offset
+        damaged: list[bytes] = []  # a stretch of pieces that verify as nothing
+        damaged_at = offset
+        start = 0
+        while start <= last and len(lines) < limit:
+            end = data.index(b"\n", start)
+            piece = data[start:end]
+            for text, length in _pieces(piece):
+                if text is not None:
+                    if damaged:
+                        self._report(damaged, number, damaged_at)
+                        damaged = []
+                    offset += length
+                    lines.append(Line(text, Cursor(number, offset)))
+                else:
+                    raw = piece if length == len(piece) + 1 else data[offset - self.cursor.offset :][:length]
+                    if damaged and raw[:1] == b"{":  # a new record begins: the stretch before it was another one
+                        self._report(damaged, number, damaged_at)
+                        damaged = []
+                    if not damaged:
+                        damaged_at = offset
+                    damaged.append(raw)
+                    offset += length
+            start = end + 1
+        if damaged:
+            self._report(damaged, number, damaged_at)
+        self.cursor = Cursor(number, offset)
+        return True
+
+    def _report(self, damaged: list[bytes], number: int, offset: int) -> None:
+        self._on_damage(Damage(self.folder, number, offset, b"\n".join(damaged), "checksum does not match"))
+
+
+def _pieces(piece: bytes) -> list[tuple[bytes | None, int]]:
+    """What a stretch between two newlines holds: (verified line or None, bytes it takes up with its newline).
+
+    Nearly always one line. Where a newline itself was damaged, two records stand in one stretch; each is found
+    again by the seal at its end.
+    """
+    if is_whole(piece):
+        return [(piece, len(piece) + 1)]
+    found: list[tuple[bytes | None, int]] = []
+    start = 0
+    for match in _SEALED_END.finditer(piece):
+        end = match.end()
+        if end > start and is_whole(piece[start:end]):
+            found.append((piece[start:end], end - start + 1))
+            start = end + 1  # step over what used to be a newline
+    if start <= len(piece):
+        rest = len(piece) - start + 1
+        if rest > 1 or not found:
+            found.append((None, rest))
+        elif rest == 1:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+    return found

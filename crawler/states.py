@@ -1,0 +1,89 @@
+"""The words for what a page is, and which word may follow which."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class PageState(StrEnum):
+    DISCOVERED = "discovered"
+    QUEUED = "queued"
+    FETCHING = "fetching"
+    PROCESSED = "processed"
+    BLACKLISTED = "blacklisted"
+    STUBBED = "stubbed"
+    DEAD_LINK = "dead_link"
+    UNREACHABLE = "unreachable"
+    RATE_LIMITED = "rate_limited"
+    FAILED = "failed"
+    DEPTH_EXCEEDED = "depth_exceeded"
+    REQUEST_LIMIT_HIT = "request_limit_hit"
+    CONTENT_MISMATCH = "content_mismatch"
+
+
+class ForbiddenTransition(Exception):
+    """A page was asked to change in a way that the state machine does not know."""
+
+    def __init__(self, before: PageState, after: PageState, url: str = "") -> None:
+        super().__init__(f"a page may not go from {before} to {after}" + (f": {url}" if url else ""))
+        self.before, self.after, self.url = before, after, url
+
+
+_S = PageState
+# What a visit can end in.
+VISITED = frozenset(
+    {
+        _S.PROCESSED,
+        _S.DEAD_LINK,
+        _S.UNREACHABLE,
+        _S.RATE_LIMITED,
+        _S.FAILED,
+        _S.REQUEST_LIMIT_HIT,
+        _S.CONTENT_MISMATCH,
+    }
+)
+# What a page becomes without a visit, because its domain or family was closed while it waited.
+CLOSED = frozenset({_S.RATE_LIMITED, _S.REQUEST_LIMIT_HIT, _S.FAILED})
+ERRORS = frozenset({_S.DEAD_LINK, _S.UNREACHABLE, _S.RATE_LIMITED, _S.FAILED, _S.CONTENT_MISMATCH})
+LISTED = frozenset({_S.BLACKLISTED, _S.STUBBED})
+# A finished crawl holds none of these.
+WAITING = frozenset({_S.QUEUED, _S.FETCHING})
+
+_WITHIN_A_RUN: dict[PageState, frozenset[PageState]] = {
+    # A result may be read before the page that links here, so a discovered page can settle at once.
+    _S.DISCOVERED: frozenset({_S.QUEUED, _S.DEPTH_EXCEEDED}) | LISTED | VISITED,
+    # A shorter way is found late.
+    _S.DEPTH_EXCEEDED: frozenset({_S.QUEUED}) | VISITED,
+    _S.QUEUED: frozenset({_S.FETCHING, _S.DEPTH_EXCEEDED}) | VISITED,
+    _S.FETCHING: VISITED | frozenset({_S.QUEUED}),
+    # Its visit's result arrives after the news that the rest of its domain is closed.
+    _S.RATE_LIMITED: VISITED,
+    _S.REQUEST_LIMIT_HIT: VISITED,
+    _S.FAILED: VISITED,
+    # The ingest sees later that its redirect is part of a loop or of too long a chain.
+    _S.PROCESSED: frozenset({_S.FAILED}),
+    _S.BLACKLISTED: frozenset(),
+    _S.STUBBED: frozenset(),
+    _S.DEAD_LINK: frozenset(),
+    _S.UNREACHABLE: frozenset(),
+    _S.CONTENT_MISMATCH: frozenset(),
+}
+
+
+def check_transition(before: PageState, after: PageState, *, new_run: bool = False, url: str = "") -> None:
+    """Raise ForbiddenTransition unless a page may go from `before` to `after`.
+
+    A new run looks at every page afresh, so there everything may become whatever a newly found page may.
+    """
+    if before is after:
+        return
+    allowed = _WITHIN_A_RUN[_S.DISCOVERED] if new_run else _WITHIN_A_RUN[before]
+    if after not in allowed and not (new_run and after is _S.DISCOVERED):
+        raise ForbiddenTransition(before, after, url)
+
+
+def slug_of(error_message: str | None) -> str | None:
+    """The stable first word of an error message (`timeout`, `http-503`), which reports group by."""
+    if not error_message:
+        return None
+    return error_message.split(":", 1)[0].split(" ", 1)[0]

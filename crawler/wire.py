@@ -1,0 +1,66 @@
+"""What a visit says to the transport and hears back: plain values, no sockets.
+
+A visit (see `crawler.visit`) yields a `Request` or a `Pause` and is sent a `Response`, a `Failure` or None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Take(StrEnum):
+    """How much of an answer's body is wanted."""
+
+    NOTHING = "nothing"  # HEAD, or only the headers matter
+    HTML = "html"  # the body, if the status is 2xx and the headers say HTML
+    ANYTHING = "anything"  # the body whatever it is (robots.txt)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request to put on the wire, as soon as its domain's gate opens. `url` is a https wire URL."""
+
+    method: str
+    url: str
+    take: Take = Take.NOTHING
+    limit: int = 10 * 1024 * 1024  # decoded bytes; a longer body is cut there and marked
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Let this much time pass (the domain's clock runs on) before the visit is asked again."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer, whatever its status. Header names are lower-case; repeated ones are joined with ", "."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+    is_cut: bool = False  # the body was longer than the request's limit
+    elapsed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No usable answer. `slug` is stable, `words` are for people.
+
+    slugs: `timeout` `connection-refused` `connection-reset` `connection-failed` `dns` `dns-temporary` `tls`
+    `address-blocked` `bad-response` `early-close` `too-large` `bad-encoding`
+    """
+
+    slug: str
+    words: str
+    elapsed: float = 0.0
+
+    @property
+    def message(self) -> str:
+        return f"{self.slug}: {self.words}"
+
+
+Answer = Response | Failure

@@ -1,0 +1,192 @@
+"""The tables. Names and columns of the first product specification, plus what speed and exactness need.
+
+Three ideas save most of what a crawl database usually pays for:
+
+- a page is found by `url_hash` (64 bits), not by a unique index over long texts;
+- `links.id` is `from_page_id << 32 | to_page_id` and `page_depths.id` is `page_id << 16 | origin`, so the primary
+  key is the uniqueness, and new rows go where rows were just written;
+- `idx_links_to` exists only while no run is under way (`READING_INDEXES`): nobody asks backwards in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+SCHEMA_VERSION = 1
+
+TABLES = """
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE runs (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    started_at      TEXT NOT NULL,
+    finished_at     TEXT,
+    config_hash     TEXT NOT NULL,
+    status          TEXT NOT NULL              -- running | interrupted | completed
+);
+CREATE INDEX idx_runs_status ON runs(status);
+
+CREATE TABLE origins (                         -- quality entries, numbered for page_depths.id
+    id              INTEGER PRIMARY KEY,
+    pattern         TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE depth_profiles (                  -- the distinct sets of (origin, depth) that pages have
+    id              INTEGER PRIMARY KEY,
+    vector          TEXT NOT NULL UNIQUE       -- "origin:depth,origin:depth"
+);
+
+CREATE TABLE domain_states (                   -- every domain ever seen, in whatever class
+    id                  INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain              TEXT NOT NULL UNIQUE,
+    request_count       INTEGER DEFAULT 0,     -- in run `run`
+    rate_limited        INTEGER DEFAULT 0,     -- in run `run`
+    robots_txt          TEXT,
+    robots_fetched_at   TEXT,
+    class               TEXT NOT NULL,         -- quality | blacklisted | stubbed | discovered
+    run                 INTEGER NOT NULL DEFAULT 0,
+    closed_reason       TEXT,                  -- rate-limited | request-limit | crawl-delay, in run `run`
+    closed_at_request   INTEGER,
+    lost_requests       INTEGER NOT NULL DEFAULT 0,
+    robots_outcome      TEXT,                  -- parsed | allow-all | unreachable
+    robots_status       INTEGER,
+    crawl_delay         REAL,
+    first_seen_run      INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE pages (
+    id              INTEGER PRIMARY KEY,
+    url             TEXT NOT NULL,             -- the key; unique through url_hash
+    domain          TEXT NOT NULL,
+    state           TEXT NOT NULL,
+    title           TEXT,
+    status_code     INTEGER,
+    content_type    TEXT,
+    last_modified   TEXT,
+    visited_at      TEXT,
+    discovered_at   TEXT NOT NULL,
+    discovered_run  INTEGER NOT NULL REFERENCES runs(id),
+    error_message   TEXT,
+    retry_count     INTEGER DEFAULT 0,
+    url_hash        INTEGER NOT NULL,
+    wire_url        TEXT,                      -- what is requested, where it is not the key
+    domain_id       INTEGER NOT NULL REFERENCES domain_states(id),
+    depth           INTEGER,                   -- the least of its depths in `seen_run`; NULL: no followed way here
+    profile         INTEGER NOT NULL DEFAULT 0,-- depth_profiles.id in `seen_run`; 0: none
+    seen_run        INTEGER NOT NULL,          -- the last run that saw a link to it (or seeded it)
+    visited_run     INTEGER,                   -- the last run whose visit's result stands here
+    redirect_to     INTEGER,                   -- pages.id, if that visit was redirected to another page
+    family          INTEGER,                   -- hash of its trap family, if it is in one
+    nofollow        INTEGER NOT NULL DEFAULT 0,
+    links_cut       INTEGER NOT NULL DEFAULT 0,
+    bytes           INTEGER
+);
+CREATE UNIQUE INDEX idx_pages_hash ON pages(url_hash);
+CREATE INDEX idx_pages_domain ON pages(domain_id);
+CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
+CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
+
+CREATE TABLE page_depths (
+    id              INTEGER PRIMARY KEY,       -- page_id << 16 | origins.id
+    page_id         INTEGER NOT NULL REFERENCES pages(id),
+    quality_origin  TEXT NOT NULL,
+    depth           INTEGER NOT NULL
+);
+
+CREATE TABLE links (
+    id              INTEGER PRIMARY KEY,       -- from_page_id << 32 | to_page_id
+    from_page_id    INTEGER NOT NULL REFERENCES pages(id),
+    to_page_id      INTEGER NOT NULL REFERENCES pages(id),
+    discovered_run  INTEGER NOT NULL REFERENCES runs(id),
+    last_run        INTEGER NOT NULL,
+    kind            INTEGER NOT NULL DEFAULT 0 -- 0 followed link, 1 link not followed (nofollow), 2 redirect
+);
+
+CREATE TABLE domain_links (                    -- links summed up by domain
+    id              INTEGER PRIMARY KEY,       -- from_domain_id << 32 | to_domain_id
+    from_domain_id  INTEGER NOT NULL REFERENCES domain_states(id),
+    to_domain_id    INTEGER NOT NULL REFERENCES domain_states(id),
+    links           INTEGER NOT NULL
+);
+
+CREATE TABLE blacklisted_urls (
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    url             TEXT NOT NULL,
+    domain          TEXT NOT NULL,
+    reference_count INTEGER DEFAULT 1,         -- different pages that link here
+    first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
+);
+CREATE TABLE blacklisted_referrers (
+    id                  INTEGER PRIMARY KEY,   -- blacklisted_url_id << 32 | referrer_page_id
+    blacklisted_url_id  INTEGER NOT NULL REFERENCES blacklisted_urls(id),
+    referrer_page_id    INTEGER NOT NULL REFERENCES pages(id),
+    discovered_run      INTEGER NOT NULL REFERENCES runs(id)
+);
+CREATE TABLE stubbed_urls (
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    url             TEXT NOT NULL,
+    domain          TEXT NOT NULL,
+    reference_count INTEGER DEFAULT 1,
+    first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
+);
+CREATE TABLE stubbed_referrers (
+    id               INTEGER PRIMARY KEY,      -- stubbed_url_id << 32 | referrer_page_id
+    stubbed_url_id   INTEGER NOT NULL REFERENCES stubbed_urls(id),
+    referrer_page_id INTEGER NOT NULL REFERENCES pages(id),
+    discovered_run   INTEGER NOT NULL REFERENCES runs(id)
+);
+
+CREATE TABLE frontier (                        -- pages to visit in the run under way
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    page_id     INTEGER NOT NULL REFERENCES pages(id),
+    priority    INTEGER NOT NULL,              -- 2 × depth, + 1 outside quality domains: lower goes first
+    added_at    TEXT NOT NULL,
+    domain_id   INTEGER NOT NULL REFERENCES domain_states(id)
+);
+CREATE UNIQUE INDEX idx_frontier_page ON frontier(page_id);
+CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);
+
+CREATE TABLE closed_families (                 -- trap families that have had their share
+    id          INTEGER PRIMARY KEY,           -- hash of (domain, family)
+    run         INTEGER NOT NULL,
+    domain      TEXT NOT NULL,
+    family      TEXT NOT NULL,
+    error       TEXT NOT NULL
+);
+
+CREATE TABLE held_results (                    -- results of pages that no followed way within max-depth leads to (yet)
+    page_id     INTEGER PRIMARY KEY REFERENCES pages(id),
+    run         INTEGER NOT NULL,
+    line        BLOB NOT NULL
+);
+
+CREATE TABLE spool_positions (                 -- how far each result spool has been taken in; committed with the effects
+    writer      TEXT PRIMARY KEY,
+    segment     INTEGER NOT NULL,
+    offset      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE quarantine (                      -- spool lines that did not verify
+    writer      TEXT NOT NULL,
+    segment     INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    reason      TEXT NOT NULL,
+    length      INTEGER NOT NULL,
+    PRIMARY KEY (writer, segment, offset)
+) WITHOUT ROWID;
+"""
+
+# Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.
+READING_INDEXES = {
+    "idx_links_to": "CREATE INDEX IF NOT EXISTS idx_links_to ON links(to_page_id)",
+}
+
+LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
+
+
+def hash64(text: str) -> int:
+    """A signed 64-bit hash of a text, the same on every machine: SQLite's integers are signed."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
