@@ -1,0 +1,382 @@
+"""URLs: the key that a page is known by, the wire form that is requested, and the links of a page. PURE.
+
+Parsing is WHATWG's, by ada, because links are written for browsers. From there:
+
+- the **key** is the page's identity: https; no userinfo, fragment, trailing dot, default port or leading
+  `www.`; no trailing slash (the root aside); escapes of unreserved characters decoded, all others in upper
+  case; no tracking parameters, the rest sorted by name, then value. `normalize(normalize(x)) == normalize(x)`.
+- the **wire URL** is what a browser would ask for: https, no userinfo, no fragment, no trailing dot on the
+  host (the same DNS name either way); everything else as the site wrote it.
+
+Decisions that the specification leaves open:
+
+- `www.` goes, and goes repeatedly, as long as what remains still has a dot in it: `www.example.com` is
+  `example.com`, but `www.com` stays itself.
+- `http://h:80/` and `http://h:443/` both are `https://h/`. `https://h:80/` is not: somebody wrote down a TLS
+  port that is not the default one, and it is another server's page until proven otherwise.
+- a `%` that begins no escape is the character itself and becomes `%25`; a raw character that RFC 3986 does
+  not allow (`|`, `[`, `{`, …) is escaped. Both spellings mean the same to every server.
+- `+`, `%20`, `%26`, `%3D`, `%2F` and the like are never decoded or swapped: they can mean something else.
+- empty pieces of a query (`a=1&&b=2`) carry nothing and go; `a` and `a=` are kept apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from ada_url._ada_wrapper import ffi, lib
+
+from crawler.settings import TRACKING_PARAMETERS
+
+# ada's own Python layer costs twice the parse; its C functions under it do not.
+_parse = lib.ada_parse
+_parse_with_base = lib.ada_parse_with_base
+_is_valid = lib.ada_is_valid
+_get_href = lib.ada_get_href
+_free = lib.ada_free
+_unpack = ffi.unpack
+_blake2b = hashlib.blake2b
+
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_HEX = "0123456789abcdefABCDEF"
+_ESCAPES = {
+    f"%{high}{low}": plain if (plain := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
+    for high in _HEX
+    for low in _HEX
+}
+# Either an escape, or a character that may not stand in a path or query as it is (a lone % among them).
+_UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
+_is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
+_NO_LONGER_CACHED = 2048  # characters: hrefs beyond this are rare, and would make the cache's size a guess
+
+
+class UrlError(ValueError):
+    """Not the URL of a page: it does not parse, or is neither http nor https."""
+
+
+class Link(NamedTuple):
+    """One link of a page, resolved. `hash` is `hash64(key)`."""
+
+    key: str
+    wire: str
+    domain: str
+    hash: int
+
+
+# -- ada ---------------------------------------------------------------------------------------------------
+
+
+def _href(url: str) -> str | None:
+    """The WHATWG serialisation, or None where there is none."""
+    try:
+        data = url.encode()
+    except UnicodeEncodeError:
+        data = _scalar(url).encode()
+    handle = _parse(data, len(data))
+    try:
+        if not _is_valid(handle):
+            return None
+        text = _get_href(handle)
+        return _unpack(text.data, text.length).decode()  # type: ignore[no-any-return]
+    finally:
+        _free(handle)
+
+
+def _joined(base: bytes, href: str) -> str | None:
+    """`href` as seen from `base`, serialised, or None."""
+    try:
+        data = href.encode()
+    except UnicodeEncodeError:
+        data = _scalar(href).encode()
+    handle = _parse_with_base(data, len(data), base, len(base))
+    try:
+        if not _is_valid(handle):
+            return None
+        text = _get_href(handle)
+        return _unpack(text.data, text.length).decode()  # type: ignore[no-any-return]
+    finally:
+        _free(handle)
+
+
+def _scalar(text: str) -> str:
+    """Lone surrogates replaced, as browsers do before they parse."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# -- from a serialised URL to key, wire and domain ----------------------------------------------------------
+
+
+class _Tracking:
+    """Tracking parameters, ready to be asked: exact names, and prefixes written with a trailing `*`."""
+
+    __slots__ = ("names", "prefixes")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        patterns = tuple(patterns)
+        self.names = frozenset(pattern for pattern in patterns if not pattern.endswith("*"))
+        self.prefixes = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
+
+
+_tracking = lru_cache(maxsize=64)(_Tracking)
+
+
+def _tidy_one(match: re.Match[str]) -> str:
+    text = match[0]
+    return _ESCAPES.get(text) or "".join([f"%{byte:02X}" for byte in text.encode()])
+
+
+def _split(href: str) -> tuple[str, str, str] | None:
+    """(host, port with its colon or "", path and query) of a serialised URL; None unless it is http(s).
+
+    Userinfo, fragment, trailing dots and https's default port are gone from the parts.
+    """
+    if href.startswith("https://"):
+        begin = 8
+    elif href.startswith("http://"):
+        begin = 7
+    else:
+        return None
+    slash = href.index("/", begin)
+    host = href[begin:slash]
+    rest = href[slash:]
+    if "#" in rest:
+        rest = rest[: rest.index("#")]
+    if "@" in host:
+        host = host[host.rindex("@") + 1 :]
+    port = ""
+    if ":" in host and not host.endswith("]"):
+        host, _, digits = host.rpartition(":")
+        if digits != "443":
+            port = ":" + digits
+    if host.endswith("."):
+        return _without_dots(host, port, rest)
+    return host, port, rest
+
+
+def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
+    """What remains may be an address in disguise (`0x7f.1..`), so it is parsed once more.
+
+    Where nothing that parses remains (`..`, `foo.09..`) the host is left as it was: no such name exists.
+    """
+    bare = host.rstrip(".")
+    again = _href(f"https://{bare}/") if bare else None
+    return again[8:-1] if again else host, port, rest
+
+
+def _bare(host: str) -> str:
+    """The host without leading `www.`s, as far as something with a dot in it remains."""
+    while host.startswith("www.") and host.find(".", 4) > 4:
+        host = host[4:]
+    return host
+
+
+def _key_path(rest: str, tracking: _Tracking) -> str:
+    """Path and query of the key."""
+    if not _is_tidy(rest):
+        rest = _UNTIDY.sub(_tidy_one, rest)
+    path, mark, query = rest.partition("?")
+    if path.endswith("/"):
+        path = path.rstrip("/") or "/"
+    if mark and (query := _key_query(query, tracking)):
+        return f"{path}?{query}"
+    return path
+
+
+def _key_query(query: str, tracking: _Tracking) -> str:
+    names, prefixes = tracking.names, tracking.prefixes
+    kept = [
+        pair
+        for pair in [piece.partition("=") for piece in query.split("&") if piece]
+        if pair[0] not in names and not pair[0].startswith(prefixes)
+    ]
+    if len(kept) > 1:
+        kept.sort()
+    return "&".join(["".join(pair) for pair in kept])
+
+
+def _parts(href: str, tracking: _Tracking) -> tuple[str, str, str] | None:
+    """(key, wire, domain) of a serialised URL; None unless it is http(s)."""
+    split = _split(href)
+    if split is None:
+        return None
+    host, port, rest = split
+    domain = _bare(host) if host.startswith("www.") else host
+    key = f"https://{domain}{port}{_key_path(rest, tracking)}"
+    wire = f"https://{host}{port}{rest}"
+    return key, key if wire == key else wire, domain
+
+
+# -- one URL -----------------------------------------------------------------------------------------------
+
+
+def normalize(url: str, tracking: Sequence[str] = TRACKING_PARAMETERS) -> str:
+    """The key of a page. Raises UrlError, and nothing else."""
+    href = _href(url)
+    parts = _parts(href, _tracking(tuple(tracking))) if href else None
+    if parts is None:
+        raise UrlError(f"not an http(s) URL: {url[:200]!r}")
+    return parts[0]
+
+
+def wire_of(url: str) -> str:
+    """The URL to request for this one. Raises UrlError."""
+    href = _href(url)
+    split = _split(href) if href else None
+    if split is None:
+        raise UrlError(f"not an http(s) URL: {url[:200]!r}")
+    return "https://" + "".join(split)
+
+
+def resolve(base: str, href: str) -> str | None:
+    """The absolute URL that `href` means on a page at `base`; None if it means no http(s) URL at all."""
+    try:
+        data = base.encode()
+    except UnicodeEncodeError:
+        data = _scalar(base).encode()
+    # A base that is no URL still leaves absolute links their meaning.
+    joined = _joined(data, href) if data and _href(base) else _href(href)
+    return joined if joined and joined.startswith(("https://", "http://")) else None
+
+
+def authority_of(wire: str) -> str:
+    """`host:port`, or `host` alone for the default port, of a key or wire URL."""
+    end = wire.find("/", 8)
+    return wire[8:end] if end > 0 else wire[8:]
+
+
+def host_of(wire: str) -> str:
+    """The host that a wire URL (or key) asks, without port: what robots.txt and certificates go by."""
+    authority = authority_of(wire)
+    return (
+        authority if ":" not in authority or authority.endswith("]") else authority[: authority.rindex(":")]
+    )
+
+
+def domain_of(key: str) -> str:
+    """The domain of a key or wire URL: its host without `www.`; pacing, budgets and classes go by it."""
+    return _bare(host_of(key))
+
+
+def hash64(text: str, probe: int = 0) -> int:
+    """A signed 64-bit hash of a text, the same on every machine (SQLite's integers are signed).
+
+    `probe` gives further, unrelated hashes of the same text, for the day when two texts share one.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if probe:
+        digest = _blake2b(data, digest_size=8, salt=probe.to_bytes(8, "big")).digest()
+    else:
+        digest = _blake2b(data, digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+# -- the links of pages ------------------------------------------------------------------------------------
+
+_UNKNOWN = object()
+_ABSOLUTE = ("https://", "http://")
+# After these an href that begins with a slash is not simply a path (`//host`, and what browsers take for it).
+_NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
+_PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
+_new_tuple = tuple.__new__
+
+
+class Resolver:
+    """Raw hrefs → Links, with a memory: most of a site's links stand on most of its pages.
+
+    Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in
+    front; the text so made is both what is parsed and what the Link is remembered under, so that all pages of
+    a site share it. Only the odd rest (`//host`, `?query`, `#fragment`, the empty one, one with a colon) is
+    joined by WHATWG's rules and remembered with its whole base. At most `cache_size` texts are remembered, in
+    two generations: when the young one is full, the old one is forgotten.
+    """
+
+    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS, cache_size: int = 200_000) -> None:
+        self._tracking = _Tracking(tracking)
+        self._room = max(1, cache_size // 2)
+        self._young: dict[str, Link | None] = {}
+        self._old: dict[str, Link | None] = {}
+        self._domains: dict[str, str] = {}
+        self._base_text: str | None = None
+        self._base = b""
+        self._whole = self._origin = self._directory = ""
+
+    def link(self, base: str, href: str) -> Link | None:
+        """What `href` on a page at `base` leads to; None if that is no page."""
+        found = self.links(base, (href,))
+        return found[0] if found else None
+
+    def links(self, base: str, hrefs: Iterable[str]) -> list[Link]:
+        """The pages that a page at `base` links to: each key once, in the order of first appearance."""
+        if base != self._base_text:
+            self._move_to(base)
+        origin, directory = self._origin, self._directory
+        young, old, unknown = self._young, self._old, _UNKNOWN
+        found: dict[str, Link] = {}
+        for href in hrefs:
+            is_odd = False
+            if href.startswith(_ABSOLUTE):
+                text = href
+            elif href.startswith("/") and not href.startswith(_NOT_A_PATH):
+                text = origin + href
+            elif href and href[0] in _PLAIN_START and ":" not in href:
+                text = directory + href
+            else:
+                is_odd = True
+                text = f" {self._whole} {href}"
+            link: Link | None = young.get(text, unknown)  # type: ignore[arg-type]
+            if link is unknown:
+                link = old.get(text, unknown)  # type: ignore[arg-type]
+                if link is unknown:
+                    link = self._link(_joined(self._base, href) if is_odd and self._base else _href(text))
+                if len(text) <= _NO_LONGER_CACHED:
+                    young[text] = link
+                    if len(young) >= self._room:
+                        young, old = self._turn()
+            if link is not None:
+                found.setdefault(link[0], link)
+        return list(found.values())
+
+    def _turn(self) -> tuple[dict[str, Link | None], dict[str, Link | None]]:
+        self._old, self._young = self._young, {}
+        self._domains = {}
+        return self._young, self._old
+
+    def _move_to(self, base: str) -> None:
+        href = _href(base) if base else None
+        self._base_text = base
+        if href is None or not href.startswith(_ABSOLUTE):
+            # No base: what is put together below begins with no scheme, and so is no URL.
+            self._base, self._whole, self._origin, self._directory = b"", "", "", ""
+            return
+        self._whole = whole = href.partition("#")[0]
+        path = whole.partition("?")[0]
+        self._base = whole.encode()
+        self._origin = whole[: whole.index("/", 8)]
+        self._directory = path[: path.rindex("/") + 1]
+
+    def _link(self, href: str | None) -> Link | None:
+        parts = _parts(href, self._tracking) if href else None
+        if parts is None:
+            return None
+        key, wire, domain = parts
+        domain = self._domains.setdefault(domain, domain)  # one string a domain, not one a link
+        digest = _blake2b(key.encode(), digest_size=8).digest()
+        return _new_tuple(Link, (key, wire, domain, int.from_bytes(digest, "big", signed=True)))
+
+
+__all__ = [
+    "Link",
+    "Resolver",
+    "UrlError",
+    "authority_of",
+    "domain_of",
+    "hash64",
+    "host_of",
+    "normalize",
+    "resolve",
+    "wire_of",
+]
