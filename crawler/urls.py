@@ -4,7 +4,7 @@ Parsing is WHATWG's, by ada, because links are written for browsers. From there:
 
 - the **key** is the page's identity: https; no userinfo, fragment, trailing dot, default port or leading
   `www.`; no trailing slash (the root aside); escapes of unreserved characters decoded, all others in upper
-  case; no tracking parameters, the rest sorted by name, then value. `normalize(normalize(x)) == normalize(x)`.
+  case; no tracking parameters, the rest sorted by name, then value. Normalising a key changes nothing.
 - the **wire URL** is what a browser would ask for: https, no userinfo, no fragment, no trailing dot on the
   host (the same DNS name either way); everything else as the site wrote it.
 
@@ -167,7 +167,7 @@ def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
     return again[8:-1] if again else host, port, rest
 
 
-def _bare(host: str) -> str:
+def without_www(host: str) -> str:
     """The host without leading `www.`s, as far as something with a dot in it remains."""
     while host.startswith("www.") and host.find(".", 4) > 4:
         host = host[4:]
@@ -204,7 +204,7 @@ def _parts(href: str, tracking: _Tracking) -> tuple[str, str, str] | None:
     if split is None:
         return None
     host, port, rest = split
-    domain = _bare(host) if host.startswith("www.") else host
+    domain = without_www(host) if host.startswith("www.") else host
     key = f"https://{domain}{port}{_key_path(rest, tracking)}"
     wire = f"https://{host}{port}{rest}"
     return key, key if wire == key else wire, domain
@@ -258,7 +258,7 @@ def host_of(wire: str) -> str:
 
 def domain_of(key: str) -> str:
     """The domain of a key or wire URL: its host without `www.`; pacing, budgets and classes go by it."""
-    return _bare(host_of(key))
+    return without_www(host_of(key))
 
 
 def hash64(text: str, probe: int = 0) -> int:
@@ -329,7 +329,7 @@ class Resolver:
                 text = f" {self._whole} {href}"
             link: Link | None = young.get(text, unknown)  # type: ignore[arg-type]
             if link is unknown:
-                link = old.get(text, unknown)  # type: ignore[arg-type]
+                link = old.get(text, unknown)
                 if link is unknown:
                     link = self._link(_joined(self._base, href) if is_odd and self._base else _href(text))
                 if len(text) <= _NO_LONGER_CACHED:
@@ -379,4 +379,5 @@ __all__ = [
     "normalize",
     "resolve",
     "wire_of",
+    "without_www",
 ]
