@@ -118,6 +118,7 @@ class Config:
     stub: tuple[str, ...] = ()
     workspace: Path = Path("workspace")
     source: Path | None = field(default=None, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was put right while loading
 
     @property
     def config_hash(self) -> str:

@@ -2,8 +2,8 @@
 
 Two kinds of bounds. A URL whose *shape* gives it away (too long, too deep, one segment over and over) is a
 trap by itself. Others are only suspicious together: one path under endless queries, one form of path with
-endless numbers. Such look-alikes make up a *family*, and a family has a share of visits a run; what is beyond
-the share is recorded with the family's error, not dropped. The scheduler counts the visits and closes families.
+endless numbers. Such look-alikes make up a *family*, and a family has a share of visits a run; what is
+beyond the share is recorded with the family's error, not dropped. The scheduler counts and closes families.
 """
 
 from __future__ import annotations
