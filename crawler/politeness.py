@@ -1,0 +1,373 @@
+"""The gate of a domain: every request on the wire passes it, whoever sends it, whenever.
+
+One small file a domain (`state/gates/<domain>`) remembers when the last request ended, how many went out in this
+run and whether the domain is closed. It is held with an exclusive `flock` from just before a request until its end,
+so two fetchers cannot ask one domain at once, and it is written before the request leaves, so a fetcher that is
+killed in between has still counted it.
+
+Invariants:
+- a request starts at least `delay` after the end of the one before, on the monotonic clock of this boot;
+- what cannot be known (a fetcher died with a request out, the machine was booted anew, the clock makes no sense)
+  is taken as "it ended just now";
+- `sent` never exceeds the budget of the run;
+- two slots are written in turns, each with its checksum: a torn write leaves the record before it.
+
+`settle`, `next_allowed`, `admit` decide and are pure; `Gate` does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import time
+import uuid
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from crawler.records import Closure
+
+_SLOT = 128
+_MAGIC = b"SRG1"
+# magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
+# last end (monotonic ns, wall ms), then how far the ledger was counted: writer, segment, offset
+_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqHQQ")
+_CLOSED = ("", "rate-limited", "request-limit", "crawl-delay")
+
+
+class Moment(NamedTuple):
+    """Now, on every clock that matters. `mono_ns` only means something within one `boot`."""
+
+    boot: str
+    mono_ns: int
+    wall_ms: int
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Which boot of the machine this is. Where nobody knows, each process is a boot of its own: it waits longer."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:32]
+    except OSError:
+        return uuid.uuid4().hex
+
+
+def read_clock() -> Moment:
+    return Moment(boot_id(), time.monotonic_ns(), time.time_ns() // 1_000_000)
+
+
+class LedgerMark(NamedTuple):
+    """Up to where, in whose result spool, the ledger entries have been counted into `ledgered`."""
+
+    writer: int = 0
+    segment: int = 0
+    offset: int = 0
+
+
+NO_MARK = LedgerMark()
+
+
+@dataclass(frozen=True, slots=True)
+class GateRecord:
+    """What is known of a domain's requests. `ended` is None for a domain that was never asked."""
+
+    run: int = 0
+    sent: int = 0
+    ledgered: int = 0
+    is_in_flight: bool = False
+    ended: Moment | None = None
+    crawl_delay_ms: int = 0
+    closes: Closure | None = None
+    mark: LedgerMark = NO_MARK
+
+
+# -- deciding ---------------------------------------------------------------------------------------------
+
+
+def for_run(record: GateRecord, run: int) -> GateRecord:
+    """The record as a new run sees it: budget and closure begin anew, the clock does not."""
+    if record.run == run:
+        return record
+    return replace(record, run=run, sent=0, ledgered=0, closes=None, mark=NO_MARK)
+
+
+def settle(record: GateRecord, now: Moment) -> GateRecord:
+    """The record with what cannot be known taken as "just now"."""
+    ended = record.ended
+    is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
+    return replace(record, is_in_flight=False, ended=now) if is_unknown else record
+
+
+def next_allowed(record: GateRecord, delay_ms: int) -> int:
+    """The monotonic nanosecond from which the next request may start. The record must be settled."""
+    if record.ended is None:
+        return 0
+    return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms) * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Go: the gate is held, the request is counted."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """Come back at this monotonic nanosecond."""
+
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Somebody else is asking this domain right now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """No request may go to this domain in this run any more."""
+
+    closes: Closure
+
+
+Admission = Open | NotYet | Busy | Shut
+
+
+def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Open | NotYet | Shut:
+    """May a request start now? The record must be settled and of this run."""
+    if record.closes is not None:
+        return Shut(record.closes)
+    if record.sent >= limit:
+        return Shut(Closure("request-limit", record.sent, limit))
+    at = next_allowed(record, delay_ms)
+    return Open(record.sent + 1) if now.mono_ns >= at else NotYet(at)
+
+
+# -- the record's bytes -----------------------------------------------------------------------------------
+
+
+def pack(record: GateRecord, sequence: int) -> bytes:
+    closes, ended = record.closes, record.ended
+    body = _LAYOUT.pack(
+        _MAGIC,
+        sequence,
+        record.run,
+        record.sent,
+        record.ledgered,
+        record.is_in_flight,
+        _CLOSED.index(closes.reason) if closes else 0,
+        closes.request_number if closes else 0,
+        -1 if closes is None or closes.limit is None else closes.limit,
+        record.crawl_delay_ms,
+        bytes.fromhex(ended.boot) if ended else b"",
+        ended.mono_ns if ended else -1,
+        ended.wall_ms if ended else 0,
+        *record.mark,
+    )
+    body = body.ljust(_SLOT - 4, b"\0")
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def unpack(data: bytes) -> tuple[int, GateRecord] | None:
+    """(sequence, record) of one slot, or None if it is not whole."""
+    if len(data) < _SLOT or zlib.crc32(data[: _SLOT - 4]) != int.from_bytes(data[_SLOT - 4 : _SLOT], "little"):
+        return None
+    (magic, sequence, run, sent, ledgered, in_flight, closed, at, limit, delay, boot, mono, wall, *mark) = (
+        _LAYOUT.unpack_from(data)
+    )
+    if magic != _MAGIC or closed >= len(_CLOSED):
+        return None
+    closes = Closure(_CLOSED[closed], at, None if limit < 0 else limit) if closed else None
+    ended = None if mono < 0 else Moment(boot.hex(), mono, wall)
+    record = GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, LedgerMark(*mark))
+    return sequence, record
+
+
+def newest(data: bytes) -> tuple[int, GateRecord] | None:
+    """The newest whole record of a gate file's bytes."""
+    found = [slot for slot in (unpack(data[:_SLOT]), unpack(data[_SLOT : 2 * _SLOT])) if slot is not None]
+    return max(found, key=lambda slot: slot[0]) if found else None
+
+
+# -- doing ------------------------------------------------------------------------------------------------
+
+
+class GateError(OSError):
+    """The gate file cannot be written: no request may leave."""
+
+
+class Gate:
+    """One domain's gate, opened by one process. Use by one thread at a time.
+
+    `try_enter` … `leave` surround a request. In between others only find it busy.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], Moment] = read_clock) -> None:
+        self._clock = clock
+        self._sequence = 0
+        self.record = GateRecord()
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as problem:
+            raise GateError(
+                problem.errno, f"cannot keep the pace of a domain in {path}: {problem.strerror}"
+            ) from problem
+        self.path = path
+
+    def try_enter(
+        self,
+        run: int,
+        delay_ms: int,
+        limit: int,
+        adjust: Callable[[GateRecord], GateRecord] | None = None,
+        crawl_delay_ms: int | None = None,
+    ) -> tuple[Admission, Moment]:
+        """Ask to send one request now. On `Open` the gate is held until `leave`.
+
+        `delay_ms` is the least distance by the config. `crawl_delay_ms` is what the host to be asked wants, where
+        that is known; the record keeps it, and what the host asked before wants counts once more.
+        `adjust` may change the settled record first (the lease holder brings its ledger up to date with it).
+        """
+        if not self._lock():
+            return Busy(), self._clock()
+        admission: Admission = Busy()
+        try:
+            now = self._clock()
+            before = self._read()
+            record = settle(for_run(before, run), now)
+            if adjust is not None:
+                record = adjust(record)
+            admission = admit(record, max(delay_ms, crawl_delay_ms or 0), limit, now)
+            if isinstance(admission, Open):
+                wants = record.crawl_delay_ms if crawl_delay_ms is None else crawl_delay_ms
+                record = replace(record, sent=admission.number, is_in_flight=True, crawl_delay_ms=wants)
+            if record != before:
+                self._write(record)
+            self.record = record
+            return admission, now
+        finally:
+            if not isinstance(admission, Open):
+                self._unlock()
+
+    def leave(self, *, is_ledgered: bool = False) -> Moment:
+        """The request has ended, just now. `is_ledgered` counts it as written down elsewhere."""
+        now = self._clock()
+        record = self.record
+        try:
+            self._write(
+                replace(
+                    record,
+                    is_in_flight=False,
+                    ended=now,
+                    ledgered=record.ledgered + is_ledgered,
+                )
+            )
+        finally:
+            self._unlock()
+        return now
+
+    def update(self, run: int, adjust: Callable[[GateRecord], GateRecord]) -> bool:
+        """Change the settled record without a request; False if the gate is busy."""
+        if not self._lock():
+            return False
+        try:
+            before = self._read()
+            record = adjust(settle(for_run(before, run), self._clock()))
+            if record != before:
+                self._write(record)
+            self.record = record
+            return True
+        finally:
+            self._unlock()
+
+    def look(self) -> GateRecord:
+        """The record as it is now, without holding the gate."""
+        return self._read()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _lock(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+
+    def _unlock(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def _read(self) -> GateRecord:
+        data = os.pread(self._descriptor, 2 * _SLOT, 0)
+        found = newest(data)
+        if found is not None:
+            self._sequence, record = found
+            return record
+        self._sequence = 0
+        if any(data):  # both slots broken: nothing is known but that something was asked
+            return GateRecord(is_in_flight=True)
+        return GateRecord()
+
+    def _write(self, record: GateRecord) -> None:
+        self._sequence += 1
+        try:
+            os.pwrite(self._descriptor, pack(record, self._sequence), (self._sequence % 2) * _SLOT)
+        except OSError as problem:
+            words = f"cannot keep the pace of a domain in {self.path}: {problem.strerror}"
+            raise GateError(problem.errno, words) from problem
+        self.record = record
+
+
+# -- slots ------------------------------------------------------------------------------------------------
+
+
+def fair_share(limit: int, fetchers: int) -> int:
+    """How many of `limit` requests on the wire one of `fetchers` processes may claim."""
+    return max(1, -(-limit // max(1, fetchers)))
+
+
+class Slots:
+    """The permits of `max-concurrent-pages-open`, shared by every fetcher on a workspace.
+
+    A slot is a lock file; whoever holds it may have one request on the wire. The kernel frees the slots of a
+    process that dies.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._held: dict[int, int] = {}
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def take(self, wanted: int) -> list[int]:
+        """Numbers of up to `wanted` slots that were free and are ours now."""
+        taken: list[int] = []
+        for number in range(self._limit):
+            if len(taken) >= wanted:
+                break
+            if number in self._held:
+                continue
+            descriptor = os.open(self._folder / f"{number:02d}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                continue
+            self._held[number] = descriptor
+            taken.append(number)
+        return taken
+
+    def give_back(self, number: int) -> None:
+        os.close(self._held.pop(number))
+
+    def close(self) -> None:
+        for number in list(self._held):
+            self.give_back(number)
