@@ -136,7 +136,7 @@ class FamilyEvent:
     """A family of look-alike URLs (one path under endless queries, one shape of path) has had its share.
 
     `family` is the family's name as `crawler.traps.family_of` builds it, `error` the slug and words that
-    its waiting pages get.
+    its waiting pages get, `limit` the share. `spare` are the keys that had been released: those visits still count.
     """
 
     kind: ClassVar[str] = "family"
@@ -145,6 +145,8 @@ class FamilyEvent:
     at: str
     family: str
     error: str
+    limit: int = 0
+    spare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ def parse(line: bytes) -> Record:
             fields["ledger"] = tuple([Exchange(*entry) for entry in fields.get("ledger", ())])
             if kind == "page":
                 fields["hrefs"] = tuple(fields.get("hrefs", ()))
+        elif kind == "family":
+            fields["spare"] = tuple(fields.get("spare", ()))
         elif kind == "feed":
             fields["work"] = tuple([(domain, priority) for domain, priority in fields["work"]])
             fields["done"] = tuple([(domain, tuple(ids)) for domain, ids in fields["done"]])

@@ -10,8 +10,6 @@ Three ideas save most of what a crawl database usually pays for:
 
 from __future__ import annotations
 
-import hashlib
-
 SCHEMA_VERSION = 1
 
 TABLES = """
@@ -154,16 +152,21 @@ CREATE TABLE closed_families (                 -- trap families that have had th
     run         INTEGER NOT NULL,
     domain      TEXT NOT NULL,
     family      TEXT NOT NULL,
-    error       TEXT NOT NULL
+    error       TEXT NOT NULL,
+    spare       TEXT NOT NULL                  -- JSON list of the keys that had been released before
 );
 
 CREATE TABLE held_results (                    -- results of pages that no followed way within max-depth leads to (yet)
-    page_id     INTEGER PRIMARY KEY REFERENCES pages(id),
+    id          INTEGER PRIMARY KEY,           -- hash of the page's key; it need not be a page of the map
     run         INTEGER NOT NULL,
     line        BLOB NOT NULL
 );
 
-CREATE TABLE spool_positions (                 -- how far each result spool has been taken in; committed with the effects
+CREATE TABLE applied_events (                  -- records without an identity of their own that have been taken in
+    id          INTEGER PRIMARY KEY            -- hash of the line
+);
+
+CREATE TABLE spool_positions (                 -- how far each result spool was taken in; committed with the effects
     writer      TEXT PRIMARY KEY,
     segment     INTEGER NOT NULL,
     offset      INTEGER NOT NULL
@@ -185,8 +188,3 @@ READING_INDEXES = {
 }
 
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
-
-
-def hash64(text: str) -> int:
-    """A signed 64-bit hash of a text, the same on every machine: SQLite's integers are signed."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)

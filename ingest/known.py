@@ -1,0 +1,165 @@
+"""What the ingest has in its hands: pages and domains as they are in memory between two commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from crawler.classify import DomainClass
+from crawler.states import PageState
+
+if TYPE_CHECKING:
+    from crawler.records import PageResult
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Domain:
+    """A domain's row. What it says of closures and counts holds for run `run`."""
+
+    __slots__ = (
+        "__weakref__",
+        "closed",
+        "closed_at_request",
+        "crawl_delay",
+        "first_seen_run",
+        "id",
+        "is_dirty",
+        "is_new",
+        "klass",
+        "lost_requests",
+        "name",
+        "pin",
+        "request_count",
+        "robots_at",
+        "robots_outcome",
+        "robots_status",
+        "run",
+    )
+
+    def __init__(self, number: int, name: str, klass: DomainClass, pin: int, run: int) -> None:
+        self.id = number
+        self.name = name
+        self.klass = klass
+        self.pin = pin  # the depth profile of every page in it that a followed way leads to
+        self.run = run
+        self.first_seen_run = run
+        self.closed: str | None = None
+        self.closed_at_request: int | None = None
+        self.request_count = 0
+        self.lost_requests = 0
+        self.robots_at: str | None = None
+        self.robots_outcome: str | None = None
+        self.robots_status: int | None = None
+        self.crawl_delay: float | None = None
+        self.is_new = True
+        self.is_dirty = True
+
+    def enter_run(self, run: int) -> None:
+        """A new run counts anew and knows of no closure."""
+        if self.run < run:
+            self.run = run
+            self.closed = None
+            self.closed_at_request = None
+            self.request_count = 0
+            self.lost_requests = 0
+            self.is_dirty = True
+
+
+class Page:
+    """A page's row, with what the last commit wrote of it (`stored_…`) beside what it is now."""
+
+    __slots__ = (
+        "at",
+        "depth",
+        "discovered_run",
+        "domain",
+        "error",
+        "family",
+        "hash",
+        "id",
+        "is_dirty",
+        "key",
+        "profile",
+        "redirect_error",
+        "redirect_to",
+        "seen_run",
+        "state",
+        "stored_priority",
+        "stored_profile",
+        "stored_state",
+        "stored_visited_run",
+        "trap",
+        "visit",
+        "visit_error",
+        "visited",
+        "visited_run",
+        "wire",
+    )
+
+    def __init__(self, number: int, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> None:
+        self.id = number
+        self.key = key
+        self.hash = hash_
+        self.wire = wire  # None: the key itself is what is requested
+        self.domain = domain
+        self.at = at
+        self.discovered_run = run
+        self.seen_run = run
+        self.state = PageState.DISCOVERED
+        self.error: str | None = None
+        self.profile = 0
+        self.depth: int | None = None
+        self.trap: str | None = None
+        self.family: int | None = None
+        self.visited_run: int | None = None
+        self.visited: PageState | None = None  # what the visit of `visited_run` ended in
+        self.visit_error: str | None = None
+        self.visit: PageResult | None = None  # a result taken in since the last commit
+        self.redirect_to: int | None = None
+        self.redirect_error: str | None = None
+        self.stored_state: PageState | None = None  # None: not in the database yet
+        self.stored_priority = 0
+        self.stored_profile = 0
+        self.stored_visited_run: int | None = None
+        self.is_dirty = False
+
+    def enter_run(self, run: int) -> None:
+        """Seen again in a new run: its history stays in the row, its standing is found out anew."""
+        self.seen_run = run
+        self.profile = 0
+        self.depth = None
+        self.visited = None
+        self.visit_error = None
+        self.redirect_to = None
+        self.redirect_error = None
+        self.is_dirty = True
+
+
+class Generations(Generic[Key, Value]):
+    """A bounded memory: what was not asked for during a whole generation is forgotten."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.young: dict[Key, Value] = {}
+        self._old: dict[Key, Value] = {}
+
+    def get(self, key: Key) -> Value | None:
+        found = self.young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.young[key] = found
+        return found
+
+    def put(self, key: Key, value: Value) -> None:
+        self.young[key] = value
+
+    def age(self) -> None:
+        """Forget what is due. Only between commits: what is dirty must stay."""
+        if len(self.young) > self._size:
+            self._old = self.young
+            self.young = {}
+
+    def clear(self) -> None:
+        self.young, self._old = {}, {}

@@ -1,0 +1,292 @@
+"""The ingest stage: result spools in, one transaction a batch, hints out to the scheduler.
+
+Invariants:
+- the place in every result spool is committed together with the effects of what was read up to there;
+- what is committed was durable in its spool before (`Reader.sync`), so the spools always know at least as much as
+  the map;
+- hints are written after the commit; if they are lost, the next start says `resync`.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sqlite3
+import time
+
+import orjson
+
+from crawler.control import StageControl
+from crawler.records import FamilyEvent, Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.settings import Config
+from crawler.spool import (
+    Cursor,
+    Damage,
+    Line,
+    Reader,
+    SpoolError,
+    Writer,
+    bytes_between,
+    end_of,
+    segment_path,
+    segments,
+)
+from crawler.states import PageState
+from crawler.workspace import Workspace, safe_name, write_atomically
+from ingest.mapper import Mapper
+from ingest.plan import priority
+from ingest.replay import Redrawn, redraw
+from ingest.store import Changes, Store, StoreError, describe
+
+log = logging.getLogger("sumi.ingest")
+
+BATCH = 600  # results to a commit
+_GATHER = 0.08  # seconds to wait for more when a batch would be small
+SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
+
+
+class Ingest:
+    """initialize (the constructor), `step` until there is no more, `shutdown`."""
+
+    def __init__(self, config: Config, control: StageControl) -> None:
+        self.config = config
+        self.workspace = Workspace(config.workspace)
+        self.control = control
+        self.redrawn: Redrawn | None = None
+        self.store = self._open_store()
+        self.mapper = Mapper(config, self.store)
+        self.readers: dict[str, Reader] = {}
+        self._positions = self._sound_positions()
+        self._damage: list[tuple[str, Damage]] = []
+        self._feed = Writer(self.workspace.feed, segment_bytes=4 * 1024 * 1024)
+        self._feed.append(dump(Feed(self.mapper.run, resync=True)))
+        self._drop_old_feed()
+        self._taken = 0
+        self._looked_for_writers = 0.0
+        control.facts = self.facts
+        control.ring("scheduler")
+
+    def facts(self) -> dict[str, object]:
+        return {
+            **self.store.counts,
+            "run": self.mapper.run,
+            "taken": self._taken,
+            "duplicates": self.mapper.duplicates,
+            "backlog": sum(bytes_between(reader.folder, reader.cursor) for reader in self.readers.values()),
+        }
+
+    def _open_store(self) -> Store:
+        store = Store(self.config.output.database_path, self.config)
+        drawn_under = store.meta("map_hash")
+        if drawn_under == self.config.map_hash or store.last_run()[0] == 0:
+            if drawn_under != self.config.map_hash:
+                store.set_meta("map_hash", self.config.map_hash)
+            if store.is_fresh:
+                log.info("Creating new database at %s", store.path)
+            return store
+        store.close()
+        log.warning("The rules changed since this map was drawn: drawing it anew from the result spools.")
+        self.redrawn = redraw(self.config)
+        for line in self.redrawn.report.lines():
+            log.warning("  %s", line)
+        log.warning("The map as it was is kept at %s", self.redrawn.kept)
+        return Store(self.config.output.database_path, self.config)
+
+    def _sound_positions(self) -> dict[str, Cursor]:
+        """Where to read on. A place behind the end of its spool belongs to a workspace that is no longer there."""
+        positions = self.store.positions()
+        for writer, cursor in list(positions.items()):
+            end = end_of(self.workspace.results_of(writer))
+            if cursor > end:
+                log.warning("The result spool %s was replaced; reading it from its start.", writer)
+                positions[writer] = Cursor()
+        return positions
+
+    # -- one batch -----------------------------------------------------------------------------------
+
+    def step(self) -> int:
+        """Take in one batch, if there is anything; how many lines it was."""
+        batch, positions, readers = self._gather()
+        if not positions and not self._damage:
+            return 0
+        for reader in readers:
+            reader.sync()
+        self.mapper.take(batch)
+        changes = self.store.changes
+        changes.positions.update(positions)
+        changes.damage.extend(self._damage)
+        self._damage = []
+        done = self.mapper.commit()
+        self._positions.update(positions)
+        self._taken += len(batch)
+        self._write_feed(done)
+        self._log(batch)
+        return max(len(batch), 1)
+
+    def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
+        """What can be read now: the results, the places behind them, and the readers they came from."""
+        self._find_writers()
+        batch: list[tuple[Result, bytes]] = []
+        positions: dict[str, Cursor] = {}
+        used: list[Reader] = []
+        share = max(BATCH // max(len(self.readers), 1), 50)
+        for writer in sorted(self.readers, key=lambda name: (name == SCHEDULER, name)):
+            reader = self.readers[writer]
+            before = reader.cursor
+            for line in reader.read(share):
+                result = self._parse(writer, line, reader)
+                if isinstance(result, RunEvent) and result.event == "finished" and used:
+                    # Whatever the fetchers still have to say comes before the end of the run: read this again then.
+                    reader.cursor = Cursor(line.end.segment, line.end.offset - len(line.body) - 1)
+                    break
+                if result is not None:
+                    batch.append((result, line.body))
+            if reader.cursor != before:
+                positions[writer] = reader.cursor
+                used.append(reader)
+        return batch, positions, used
+
+    def _parse(self, writer: str, line: Line, reader: Reader) -> Result | None:
+        """The result on a line; a line that holds none is set aside."""
+        try:
+            record = parse(line.body)
+            if not isinstance(record, Result):
+                raise RecordError(f"a {record.kind} record is no result")
+            if isinstance(record, PageResult):
+                PageState(record.state)
+            return record
+        except ValueError as problem:
+            start = line.end.offset - len(line.body) - 1
+            self._set_aside(writer, Damage(reader.folder, line.end.segment, start, line.body, str(problem)))
+            return None
+
+    def _find_writers(self) -> None:
+        """New fetchers appear now and then; looking for them costs a directory listing, so not each time."""
+        now = time.monotonic()
+        if now - self._looked_for_writers < 0.25 and self._looked_for_writers:
+            return
+        self._looked_for_writers = now
+        for writer in self.workspace.result_writers():
+            if writer not in self.readers:
+                self.readers[writer] = Reader(
+                    self.workspace.results_of(writer),
+                    self._positions.get(writer, Cursor()),
+                    lambda damage, writer=writer: self._set_aside(writer, damage),  # type: ignore[misc]
+                )
+
+    def _set_aside(self, writer: str, damage: Damage) -> None:
+        name = f"{safe_name(writer)}-{damage.segment:012d}-{damage.offset:012d}.bad"
+        write_atomically(self.workspace.quarantine / name, damage.raw)
+        log.warning(
+            "Set aside a broken line of %s (%s, %d bytes): %s",
+            segment_path(damage.folder, damage.segment),
+            damage.reason,
+            len(damage.raw),
+            self.workspace.quarantine / name,
+        )
+        self._damage.append((writer, damage))
+
+    # -- feed ----------------------------------------------------------------------------------------
+
+    def _write_feed(self, done: Changes) -> None:
+        work: dict[str, int] = {}
+        for page in [*done.new_pages, *done.pages.values()]:
+            if page.state is PageState.QUEUED and page.depth is not None:
+                name, rank = page.domain.name, priority(page.depth, page.domain.klass)
+                if rank < work.get(name, rank + 1):
+                    work[name] = rank
+        gone: dict[str, list[int]] = {}
+        for page in done.done:
+            gone.setdefault(page.domain.name, []).append(page.id)
+        feed = Feed(
+            run=self.mapper.run,
+            work=tuple(work.items()),
+            done=tuple((name, tuple(ids)) for name, ids in gone.items()),
+            closed=tuple(domain.name for domain in done.closed_domains.values()),
+        )
+        self._feed.append(dump(feed))
+        self.control.ring("scheduler")
+
+    def _drop_old_feed(self) -> None:
+        """Hints from before a `resync` are worth nothing: the frontier table says it all."""
+        for number in segments(self.workspace.feed)[:-1]:
+            segment_path(self.workspace.feed, number).unlink(missing_ok=True)
+
+    def _log(self, batch: list[tuple[Result, bytes]]) -> None:
+        if not log.isEnabledFor(logging.INFO):
+            return
+        for result, _ in batch:
+            if isinstance(result, PageResult) and result.hrefs:
+                log.info("Discovered %s links on %s", f"{len(result.hrefs):,}", result.key)
+            elif isinstance(result, FamilyEvent):
+                log.info("Closed %s on %s: %s", result.family, result.domain, result.error)
+
+    def shutdown(self) -> None:
+        for reader in self.readers.values():
+            reader.close()
+        self._feed.close()
+        self.store.close()
+
+
+def run_ingest(config: Config, *, drain: bool = False) -> int:
+    """The stage as a process: until its run is over, it is told to stop, or (drain) nothing is left to take in."""
+    workspace = Workspace(config.workspace)
+    workspace.prepare()
+    role = workspace.take_role("ingest")
+    control = StageControl(workspace, "ingest")
+    control.install_signals()
+    try:
+        ingest = Ingest(config, control)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 50)
+        try:
+            _work(ingest, control, workspace, drain)
+        finally:
+            ingest.shutdown()
+    except (SpoolError, StoreError) as problem:
+        log.error("%s", problem)
+        return 1
+    except sqlite3.Error as problem:
+        log.error("%s", describe(problem, config.output.database_path))
+        return 1
+    except OSError as problem:
+        log.error(
+            "the ingest stopped: %s: %s; mend that and start again, nothing is lost",
+            problem.strerror,
+            problem.filename,
+        )
+        return 1
+    finally:
+        control.close()
+        role.release()
+    return 0
+
+
+def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bool) -> None:
+    saw_running = False
+    while True:
+        if control.is_paused() and not drain:
+            control.wait_while_paused()
+        started = time.monotonic()
+        taken = ingest.step()
+        control.beat("running" if taken else "waiting")
+        if taken:
+            if taken < BATCH // 4 and not control.should_stop():
+                control.wait(max(0.0, _GATHER - (time.monotonic() - started)))
+            continue
+        if drain or control.should_stop():
+            return
+        status = run_status(workspace)
+        saw_running = saw_running or status == "running"
+        if saw_running and status == "completed":
+            return
+        control.wait(1.0)
+
+
+def run_status(workspace: Workspace) -> str:
+    """What state/run.json says: `running`, `interrupted`, `completed`, or "" before the first run."""
+    try:
+        return str(orjson.loads(workspace.run_file.read_bytes())["status"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,418 @@
+"""Results in, changes to the map out. A function of (config, results): no clock, no network, no chance.
+
+`take` is given a batch of results. It first finds out which pages the batch speaks of and brings them into memory
+in one go, then applies one result after the other there, following every consequence (a shorter way found late, a
+held result that now counts, a loop of redirects that closes), and leaves the sum in `store.changes` for one commit.
+
+A result counts only while the rules want its page visited (`plan.is_open`). In a live crawl that is always so, for
+nothing else is released. Replayed in another order or under other rules, a result may come before the way to its
+page is known, or there may be no such way: then it is held, and applied at the moment the page opens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from crawler.classify import DomainClass
+from crawler.records import (
+    Closure,
+    DomainEvent,
+    Exchange,
+    FamilyEvent,
+    PageResult,
+    Result,
+    RobotsResult,
+    RunEvent,
+    parse,
+)
+from crawler.settings import Config
+from crawler.states import PageState, check_transition
+from crawler.traps import family_of, shape_error
+from crawler.urls import Link, Resolver, hash64
+from ingest.depth import NOWHERE
+from ingest.known import Domain, Page
+from ingest.plan import (
+    MAX_REDIRECTS,
+    Standing,
+    is_family_in_force,
+    is_in_force,
+    is_open,
+    redirect_error,
+    settle,
+    stronger,
+)
+from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
+from ingest.store import Changes, Store
+
+_LISTED = (DomainClass.BLACKLISTED, DomainClass.STUBBED)
+
+
+class Mapper:
+    """Applies results to a store. `run` is the run whose results are being applied."""
+
+    def __init__(self, config: Config, store: Store) -> None:
+        self.config = config
+        self.store = store
+        self.resolver = Resolver(config.crawler.tracking_parameters)
+        self.run = 0
+        self.duplicates = 0  # results that had been applied already
+        self.stale = 0  # results of a run that is over
+        self._max_depth = config.crawler.max_depth
+        self._spreading: deque[Page] = deque()  # visited pages whose depths changed
+        self._opening: deque[Page] = deque()  # pages whose held result now counts
+        self._held: set[int] = set()
+        self._families: dict[int, tuple[str, frozenset[str]]] = {}
+        self._links: dict[int, tuple[list[Link], Link | None]] = {}  # of the batch, by position
+        self._sql: list[tuple[str, tuple[object, ...]]] = []  # on runs, for the next commit
+        run, _ = store.last_run()
+        if run:
+            self._enter_run(run)
+
+    # -- a batch -------------------------------------------------------------------------------------
+
+    def take(self, batch: Sequence[tuple[Result, bytes]]) -> None:
+        """Apply these results (each with its line); the changes wait in the store for `commit`."""
+        self._bring_into_memory(batch)
+        for position, (result, line) in enumerate(batch):
+            if isinstance(result, PageResult):
+                self._take_page(result, line, position)
+            else:
+                self._take_event(result, line)
+            self._spread()
+        self._links.clear()
+
+    def commit(self) -> Changes:
+        """Write the batch and return what it changed (the feed is made of that)."""
+        sql, self._sql = self._sql, []
+        return self.store.commit(self.run, sql)
+
+    def _bring_into_memory(self, batch: Sequence[tuple[Result, bytes]]) -> None:
+        wanted: dict[str, int] = {}
+        links = self.resolver.links
+        for position, (result, _) in enumerate(batch):
+            if not isinstance(result, PageResult):
+                continue
+            wanted[result.key] = hash64(result.key)
+            found = links(result.base or result.wire, result.hrefs) if result.hrefs else []
+            target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
+            self._links[position] = (found, target)
+            for link in found:
+                wanted[link.key] = link.hash
+            if target is not None:
+                wanted[target.key] = target.hash
+        self.store.fetch(wanted)
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def _enter_run(self, run: int) -> None:
+        self.run = run
+        self._held = self.store.held_hashes(run)
+        self._families = self.store.closed_families(run)
+
+    def _begin_run(self, run: int, at: str, config_hash: str) -> None:
+        """The first sign of a run: its row, a clear table, its seeds."""
+        self.commit()  # what the run before left in memory goes out before its tables are cleared
+        self.store.commit(
+            run,
+            [
+                (
+                    "INSERT INTO runs (id, started_at, config_hash, status) VALUES (?, ?, ?, 'running')",
+                    (run, at, config_hash),
+                ),
+                ("DELETE FROM frontier", ()),
+                ("DELETE FROM held_results WHERE run < ?", (run,)),
+                ("DELETE FROM closed_families WHERE run < ?", (run,)),
+                *[(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES],
+            ],
+        )
+        self.store.counts["frontier"] = 0
+        self._enter_run(run)
+        for entry in self.config.quality:
+            for seed in entry.seeds:
+                link = self.resolver.link(seed, seed)
+                if link is not None:
+                    self.store.fetch({link.key: link.hash})
+                    self._reach(self._page(link, at), NOWHERE)
+        self._spread()
+
+    def _take_run(self, event: RunEvent) -> None:
+        if event.event == "started":
+            if event.run > self.run:
+                self._begin_run(event.run, event.at, event.config_hash)
+            self._sql.append(
+                (
+                    "UPDATE runs SET started_at = ?, config_hash = ? WHERE id = ?",
+                    (event.at, event.config_hash, event.run),
+                )
+            )
+        elif event.event == "finished":
+            self._sql.append(
+                ("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
+            )
+            self._sql += [(sql, ()) for sql in READING_INDEXES.values()]
+        elif event.event in ("interrupted", "resumed"):
+            status = "interrupted" if event.event == "interrupted" else "running"
+            finished = event.at if event.event == "interrupted" else None
+            self._sql.append(
+                (
+                    "UPDATE runs SET status = ?, finished_at = ? WHERE id = ? AND status <> 'completed'",
+                    (status, finished, event.run),
+                )
+            )
+
+    def _is_current(self, run: int, at: str) -> bool:
+        """Is this record of the run at hand? A record of a later run begins it."""
+        if run > self.run:
+            self._begin_run(run, at, "")
+        if run < self.run:
+            self.stale += 1
+            return False
+        return True
+
+    # -- records without a page ----------------------------------------------------------------------
+
+    def _take_event(self, event: RobotsResult | DomainEvent | FamilyEvent | RunEvent, line: bytes) -> None:
+        number = hash64(line.decode("utf-8", "surrogateescape"))
+        if number in self.store.changes.events or self.store.is_event_applied(number):
+            self.duplicates += 1
+            return
+        if isinstance(event, RunEvent):
+            self._take_run(event)
+        elif self._is_current(event.run, event.at):
+            if isinstance(event, RobotsResult):
+                self._take_robots(event)
+            elif isinstance(event, FamilyEvent):
+                self._close_family(event)
+            else:
+                domain = self._domain(event.domain)
+                if event.event == "lost-requests":
+                    domain.lost_requests += event.count
+                    domain.request_count += event.count
+                    self._touch_domain(domain)
+                if event.closes is not None:
+                    self._close_domain(domain, event.closes)
+        self.store.changes.events.append(number)
+
+    def _take_robots(self, result: RobotsResult) -> None:
+        self._count_requests(result.ledger)
+        domain = self._domain(result.domain)
+        if domain.robots_at is None or result.at >= domain.robots_at:
+            domain.robots_at = result.at
+            self.store.changes.robots[domain.id] = result.body
+            domain.robots_outcome = result.outcome
+            domain.robots_status = result.status
+            domain.crawl_delay = result.crawl_delay
+        self._touch_domain(domain)
+
+    def _close_domain(self, domain: Domain, closure: Closure) -> None:
+        if not is_in_force(closure, self.config):
+            return
+        reason = stronger(domain.closed, closure.reason)
+        if reason != domain.closed:
+            domain.closed = reason
+            domain.closed_at_request = closure.request_number
+            self._touch_domain(domain)
+        self.store.changes.closed_domains[domain.id] = domain
+
+    def _close_family(self, event: FamilyEvent) -> None:
+        if not is_family_in_force(event, self.config.traps):
+            return
+        number = hash64(f"{event.domain}\n{event.family}")
+        self._families[number] = (event.error, frozenset(event.spare))
+        self.store.changes.closed_families.append((number, event.domain, event.family, event.error, event.spare))
+
+    def _count_requests(self, ledger: Iterable[Exchange]) -> None:
+        for entry in ledger:
+            domain = self._domain(entry.domain)
+            domain.request_count += 1
+            self._touch_domain(domain)
+
+    def _domain(self, name: str) -> Domain:
+        return self.store.domain(name, self.run)
+
+    def _touch_domain(self, domain: Domain) -> None:
+        self.store.changes.domains[domain.id] = domain
+
+    # -- pages ---------------------------------------------------------------------------------------
+
+    def _page(self, link: Link, at: str) -> Page:
+        """The page of a link, as it stands in this run."""
+        page = self.store.known_page(link.key)
+        if page is None:
+            wire = link.wire if link.wire != link.key else None
+            page = self.store.new_page(link.key, link.hash, wire, self._domain(link.domain), self.run, at)
+            if page.domain.klass not in _LISTED:
+                page.trap = shape_error(page.key, self.config.traps)
+                family = family_of(page.key, self.config.traps)
+                if family is not None:
+                    page.family = hash64(f"{page.domain.name}\n{family.name}")
+            self._settle(page)
+        elif page.seen_run < self.run:
+            page.enter_run(self.run)
+            self._domain(page.domain.name)
+            self._settle(page, new_run=True)
+        return page
+
+    def _take_page(self, result: PageResult, line: bytes, position: int) -> None:
+        if not self._is_current(result.run, result.at):
+            return
+        number = hash64(result.key)
+        page = self.store.known_page(result.key)
+        if page is not None and page.seen_run < self.run:
+            page = None  # known from an earlier run; no way to it has been seen in this one
+        if number in self._held or (page is not None and page.visited is not None):
+            self.duplicates += 1
+        elif page is None or not is_open(page.domain.klass, page.depth, page.trap, self._max_depth):
+            self._held.add(number)
+            self.store.changes.held[number] = (self.run, line)
+        else:
+            self._apply(page, result, *self._links[position])
+
+    def _apply(self, page: Page, result: PageResult, found: list[Link], target: Link | None) -> None:
+        """The visit of a page that is open: its state, its links, and what they open."""
+        changes = self.store.changes
+        self._count_requests(result.ledger)
+        before = self.store.linked_before(page)
+        page.visit = result
+        page.visited_run = self.run
+        page.visited = PageState(result.state)
+        page.visit_error = result.error
+        kind = LINK_NOT_FOLLOWED if result.nofollow and self.config.crawler.obey_nofollow else LINK_FOLLOWED
+        edges: list[tuple[int, int]] = []
+        targets = [self._page(link, result.at) for link in found]
+        for linked in targets:
+            edges.append((linked.id, kind))
+            if linked.id not in before:
+                self._count_link(page, linked)
+        if target is not None:
+            linked = self._page(target, result.at)
+            if linked is not page:
+                page.redirect_to = linked.id
+                edges = [(linked.id, LINK_REDIRECT)]
+                if linked.id not in before:
+                    self._count_link(page, linked)
+                targets = [linked]
+                kind = LINK_REDIRECT
+                changes.redirects.setdefault(linked.id, set()).add(page.id)
+        changes.links[page.id] = edges
+        changes.done.append(page)
+        self._settle(page)
+        if kind != LINK_NOT_FOLLOWED:
+            arriving = self.store.profiles.arrival(page.profile, kind == LINK_REDIRECT)
+            merge = self.store.profiles.merge
+            for linked in targets:
+                if merge(linked.profile, arriving, linked.domain.pin) != linked.profile:
+                    self._reach(linked, arriving)
+        if page.redirect_to is not None:
+            self._judge_redirects(page)
+        if result.closes is not None:
+            self._close_domain(page.domain, result.closes)
+
+    def _count_link(self, page: Page, linked: Page) -> None:
+        pair = page.domain.id << 32 | linked.domain.id
+        sums = self.store.changes.domain_links
+        sums[pair] = sums.get(pair, 0) + 1
+        if linked.domain.klass in _LISTED:
+            self.store.changes.references.append((linked, page.id))
+
+    # -- consequences --------------------------------------------------------------------------------
+
+    def _reach(self, page: Page, arriving: int) -> None:
+        """A followed way with this profile leads to the page."""
+        profiles = self.store.profiles
+        reached = profiles.merge(page.profile, arriving, page.domain.pin)
+        if reached == page.profile:
+            return
+        page.profile = reached
+        page.depth = profiles.nearest(reached)
+        self._settle(page)
+        if page.visited is not None:
+            self._spreading.append(page)
+        elif (
+            self._held
+            and hash64(page.key) in self._held
+            and is_open(page.domain.klass, page.depth, page.trap, self._max_depth)
+        ):
+            self._opening.append(page)
+
+    def _release_held(self, page: Page) -> None:
+        number = hash64(page.key)
+        if number not in self._held:
+            return
+        result = parse(self.store.held_line(number))
+        assert isinstance(result, PageResult)
+        self._held.discard(number)
+        self.store.changes.unheld.append(number)
+        found = self.resolver.links(result.base or result.wire, result.hrefs)
+        target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
+        every = [*found, target] if target is not None else found
+        self.store.fetch({link.key: link.hash for link in every})
+        self._apply(page, result, found, target)
+
+    def _spread(self) -> None:
+        """Carry changed depths on over the recorded links, until nothing changes any more."""
+        while self._spreading or self._opening:
+            if self._opening:
+                self._release_held(self._opening.popleft())
+                continue
+            page = self._spreading.popleft()
+            edges = self.store.out_links(page, self.run)
+            targets = self.store.pages_by_id([number for number, kind in edges if kind != LINK_NOT_FOLLOWED])
+            for number, kind in edges:
+                if kind != LINK_NOT_FOLLOWED:
+                    self._reach(targets[number], self.store.profiles.arrival(page.profile, kind == LINK_REDIRECT))
+
+    def _judge_redirects(self, page: Page) -> None:
+        """A redirect was recorded: look again at every page whose chain of redirects now leads through it."""
+        affected = {page.id: page}
+        edge = [page]
+        for _ in range(MAX_REDIRECTS):
+            sources: set[int] = set()
+            for reached in edge:
+                sources |= self.store.redirecting_to(reached, self.run)
+            edge = [p for p in self.store.pages_by_id(sources - affected.keys()).values() if p.redirect_to is not None]
+            if not edge:
+                break
+            affected.update((p.id, p) for p in edge)
+        for reached in affected.values():
+            error = self._chain_error(reached)
+            if error != reached.redirect_error:
+                reached.redirect_error = error
+                self._settle(reached)
+
+    def _chain_error(self, page: Page) -> str | None:
+        chain = [page.id]
+        here = page
+        while here.redirect_to is not None and here.visited is not None and len(chain) <= MAX_REDIRECTS + 1:
+            if here.redirect_to in chain:
+                return redirect_error(chain, True)
+            chain.append(here.redirect_to)
+            here = self.store.pages_by_id([here.redirect_to])[here.redirect_to]
+        return redirect_error(chain, False)
+
+    def _settle(self, page: Page, *, new_run: bool = False) -> None:
+        """Work out the page's state from all that is known of it now."""
+        closed_family = self._families.get(page.family) if page.family is not None else None
+        family_error = None
+        if closed_family is not None and page.key not in closed_family[1]:
+            family_error = closed_family[0]
+        domain = page.domain
+        state, error = settle(
+            Standing(
+                domain.klass,
+                page.depth,
+                page.trap,
+                page.visited,
+                page.visit_error,
+                page.redirect_error,
+                family_error,
+                domain.closed if domain.run == self.run else None,
+            ),
+            self._max_depth,
+        )
+        if state is not page.state:
+            check_transition(page.state, state, new_run=new_run, url=page.key)
+            page.state = state
+        page.error = error
+        self.store.touch(page)

@@ -1,0 +1,116 @@
+"""PURE. What is a page, given all that is known of it? One function answers, for every order of arrival.
+
+The state of a page is a function of the lists, its depths, its visit's result, the recorded redirects and the
+recorded closures; nothing here looks at the state it had before. That is what makes the map independent of the
+order in which results come in: `settle` may be asked again whenever one of those things changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawler.classify import DomainClass
+from crawler.records import Closure, FamilyEvent
+from crawler.settings import Config, TrapSettings
+from crawler.states import PageState, slug_of
+
+MAX_REDIRECTS = 10
+
+# What the waiting pages of a closed domain become. Where several reasons meet, the first of these counts.
+CLOSED_AS: dict[str, tuple[PageState, str]] = {
+    "rate-limited": (PageState.RATE_LIMITED, "rate-limited: the domain answered 429 and was left alone"),
+    "request-limit": (PageState.REQUEST_LIMIT_HIT, "request-limit: the domain's request budget ran out"),
+    "crawl-delay": (
+        PageState.FAILED,
+        "crawl-delay-too-long: robots.txt asks for a longer pause than the config allows",
+    ),
+}
+_PRECEDENCE = list(CLOSED_AS)
+
+
+@dataclass(slots=True)
+class Standing:
+    """All that decides a page's state."""
+
+    klass: DomainClass
+    nearest: int | None  # least depth over all origins; None: no followed way leads here
+    trap: str | None  # its URL's shape is a trap's
+    visited: PageState | None  # what this run's visit ended in
+    visit_error: str | None
+    redirect_error: str | None  # the recorded redirects loop, or go on too long
+    family_error: str | None  # its family of look-alikes is closed
+    closed: str | None  # the reason its domain is closed
+
+
+def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
+    """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
+    return (
+        klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
+        and nearest is not None
+        and nearest <= max_depth
+        and trap is None
+    )
+
+
+def settle(page: Standing, max_depth: int) -> tuple[PageState, str | None]:
+    """The page's state and its error message."""
+    if page.klass is DomainClass.BLACKLISTED:
+        return PageState.BLACKLISTED, None
+    if page.klass is DomainClass.STUBBED:
+        return PageState.STUBBED, None
+    if page.nearest is None:
+        return PageState.DISCOVERED, None
+    if page.nearest > max_depth:
+        return PageState.DEPTH_EXCEEDED, None
+    if page.trap is not None:
+        return PageState.FAILED, page.trap
+    if page.visited is not None:
+        if page.redirect_error is not None:
+            return PageState.FAILED, page.redirect_error
+        return page.visited, page.visit_error
+    if page.family_error is not None:
+        return PageState.FAILED, page.family_error
+    if page.closed is not None:
+        return CLOSED_AS[page.closed]
+    return PageState.QUEUED, None
+
+
+def priority(depth: int, klass: DomainClass) -> int:
+    """Lower goes first: by depth, and at equal depth quality domains before others."""
+    return 2 * depth + (0 if klass is DomainClass.QUALITY else 1)
+
+
+def is_in_force(closure: Closure, config: Config) -> bool:
+    """Would these rules have closed the domain too? A larger budget or allowance opens it again."""
+    if closure.reason not in CLOSED_AS:
+        return False
+    if closure.limit is None:
+        return True
+    if closure.reason == "request-limit":
+        return config.crawler.max_domain_requests <= closure.limit
+    if closure.reason == "crawl-delay":
+        return config.crawler.max_crawl_delay <= closure.limit
+    return True
+
+
+def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:
+    """Would these limits have closed the family too?"""
+    limits = {"trap-query-variants": traps.max_query_variants, "trap-similar-paths": traps.max_similar_paths}
+    limit = limits.get(slug_of(event.error) or "", event.limit)
+    return 0 < limit <= event.limit
+
+
+def stronger(one: str | None, other: str) -> str:
+    """Of two reasons for one domain, the one that counts, whichever came first."""
+    if one is None:
+        return other
+    return min(one, other, key=_PRECEDENCE.index)
+
+
+def redirect_error(chain: list[int], is_loop: bool) -> str | None:
+    """What is wrong with a chain of recorded redirects: the page ids passed, first to last."""
+    if is_loop:
+        return "redirect-loop: its redirects lead back to a page they passed"
+    if len(chain) - 1 > MAX_REDIRECTS:
+        return f"redirect-limit: more than {MAX_REDIRECTS} redirects in a row"
+    return None

@@ -1,0 +1,278 @@
+"""The spools alone draw the map again: under the same rules, or under others.
+
+Replay reads every result segment, run by run and in the order of the records' clocks. The order is for speed (a
+result read before the way to its page is known must be held); the map does not depend on it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from crawler.records import RecordError, Result, RunEvent, parse
+from crawler.settings import Config
+from crawler.spool import Cursor, Damage, Reader, end_of, segment_path, segments
+from crawler.workspace import Workspace
+from ingest.mapper import Mapper
+from ingest.store import Store, StoreError
+
+BATCH = 2000
+Progress = Callable[[int, int], None]  # (bytes read, bytes in all)
+
+
+class ReplayError(Exception):
+    """The replay cannot be done; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a map differs from an older one."""
+
+    only_before: int
+    only_now: int
+    states: tuple[tuple[str, str, int], ...]  # (state before, state now, pages), most first
+    depths: int  # pages whose least depth changed
+    classes: tuple[tuple[str, str, int], ...]  # (class before, class now, domains)
+    waiting: int
+
+    def lines(self) -> list[str]:
+        found = [f"pages only in the old map: {self.only_before:,}; only in the new one: {self.only_now:,}"]
+        found += [f"pages that went from {was} to {now}: {count:,}" for was, now, count in self.states]
+        if self.depths:
+            found.append(f"pages with another depth: {self.depths:,}")
+        found += [f"domains that went from {was} to {now}: {count:,}" for was, now, count in self.classes]
+        found.append(f"pages still to be fetched under these rules: {self.waiting:,}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What a replay did."""
+
+    results: int
+    duplicates: int
+    damaged: int
+    pages: int
+    waiting: int
+    difference: Difference | None
+
+    def lines(self) -> list[str]:
+        found = [f"{self.results:,} results taken in, {self.pages:,} pages known, {self.waiting:,} still to be fetched"]
+        if self.duplicates:
+            found.append(f"{self.duplicates:,} results had been taken in already and changed nothing")
+        if self.damaged:
+            found.append(f"{self.damaged:,} broken lines were passed over")
+        if self.difference is not None:
+            found += self.difference.lines()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Redrawn:
+    """The live map was drawn anew under changed rules; the old one is at `kept`."""
+
+    kept: Path
+    report: ReplayReport
+
+
+def replay(
+    config: Config,
+    into: Path,
+    *,
+    until: str | None = None,
+    run: int | None = None,
+    progress: Progress | None = None,
+    compare: Path | None = None,
+) -> ReplayReport:
+    """Draw the map of the workspace's result spools into a new database.
+
+    `until` leaves out what was recorded after that time (RFC 3339), `run` everything but that run. With `compare`,
+    the report says how the new map differs from that one. The new map can be crawled on from.
+    """
+    if into.exists():
+        raise ReplayError(f"{into} exists already; name a file that does not, replay never writes over a map")
+    workspace = Workspace(config.workspace)
+    writers = workspace.result_writers()
+    if not writers:
+        raise ReplayError(
+            f"there are no result spools in {workspace.results}; has anything been crawled in this workspace?"
+        )
+    ends = {writer: end_of(workspace.results_of(writer)) for writer in writers}
+    scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
+    try:
+        report = _draw(config, workspace, scratch, ends, until, run, progress, compare)
+        for suffix in ("-wal", "-shm"):
+            scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
+        scratch.replace(into)
+    except BaseException:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
+        raise
+    return report
+
+
+def redraw(config: Config) -> Redrawn:
+    """Draw the live map anew under the config as it is now. The old file is kept under a dated name."""
+    path = config.output.database_path
+    fresh = path.with_name(path.name + ".redrawn")
+    fresh.unlink(missing_ok=True)
+    try:
+        report = replay(config, fresh, compare=path)
+    except ReplayError as problem:
+        raise StoreError(
+            f"the rules changed since {path} was drawn, and it cannot be drawn anew ({problem}); "
+            "put the old rules back, or start from nothing with --fresh"
+        ) from None
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    kept = path.with_name(f"{path.name}.before-{stamp}")
+    for suffix in ("-wal", "-shm", ""):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            source.replace(kept.with_name(kept.name + suffix))
+    fresh.replace(path)
+    return Redrawn(kept, report)
+
+
+def _draw(
+    config: Config,
+    workspace: Workspace,
+    path: Path,
+    ends: dict[str, Cursor],
+    until: str | None,
+    run: int | None,
+    progress: Progress | None,
+    compare: Path | None,
+) -> ReplayReport:
+    store = Store(path, config)
+    try:
+        # Nobody reads this file yet, and a crash just means doing it again: no journal is needed.
+        store.db.execute("PRAGMA journal_mode = OFF")
+        store.db.execute("PRAGMA synchronous = OFF")
+        mapper = Mapper(config, store)
+        damaged: list[tuple[str, Damage]] = []
+        total = sum(
+            segment_path(workspace.results_of(w), n).stat().st_size
+            for w in ends
+            for n in segments(workspace.results_of(w))
+        )
+        batch: list[tuple[Result, bytes]] = []
+        taken = read = 0
+        for result, line in _in_order(workspace, list(ends), damaged):
+            read += len(line) + 1
+            if (until is not None and result.at > until) or (run is not None and result.run != run):
+                continue
+            batch.append((result, line))
+            if len(batch) >= BATCH:
+                mapper.take(batch)
+                mapper.commit()
+                taken += len(batch)
+                batch = []
+                if progress is not None:
+                    progress(read, total)
+        mapper.take(batch)
+        store.changes.positions.update(ends)
+        store.changes.damage.extend(damaged)
+        mapper.commit()
+        if progress is not None:
+            progress(total, total)
+        store.db.execute("PRAGMA journal_mode = WAL")
+        difference = _compare(store.db, compare) if compare is not None and compare.exists() else None
+        return ReplayReport(
+            taken + len(batch),
+            mapper.duplicates,
+            len(damaged),
+            store.counts["known"],
+            store.counts["frontier"],
+            difference,
+        )
+    finally:
+        store.close()
+
+
+Key = tuple[int, bool, str]  # run, is it the word that the run is finished, clock
+
+
+def _in_order(
+    workspace: Workspace, writers: list[str], damaged: list[tuple[str, Damage]]
+) -> Iterator[tuple[Result, bytes]]:
+    """Every result of every segment, by run and clock; the word that a run is finished after all else of it."""
+    streams = [_stream(writer, workspace.results_of(writer), damaged) for writer in writers]
+    for _, result, line in heapq.merge(*streams, key=lambda item: item[0]):
+        yield result, line
+
+
+def _stream(writer: str, folder: Path, damaged: list[tuple[str, Damage]]) -> Iterator[tuple[Key, Result, bytes]]:
+    """One writer's results. Segments are taken by what their first line says: copies may bear any number."""
+    latest: Key = (0, False, "")
+    for _, number in sorted((_first_key(folder, number), number) for number in segments(folder)):
+        for record, line in _segment(writer, folder, number, damaged):
+            key = (record.run, isinstance(record, RunEvent) and record.event == "finished", record.at)
+            latest = max(latest, key)  # a clock set back must not upset the merge
+            yield latest, record, line
+
+
+def _first_key(folder: Path, number: int) -> tuple[int, str]:
+    for record, _ in _segment("", folder, number, []):
+        return record.run, record.at
+    return 0, ""
+
+
+def _segment(
+    writer: str, folder: Path, number: int, damaged: list[tuple[str, Damage]]
+) -> Iterator[tuple[Result, bytes]]:
+    def set_aside(damage: Damage) -> None:
+        if damage.segment == number:  # the reader looks into the next segment too, which has its own turn
+            damaged.append((writer, damage))
+
+    reader = Reader(folder, Cursor(number, 0), set_aside)
+    try:
+        while lines := reader.read(200):
+            for line in lines:
+                if line.end.segment != number:
+                    return
+                try:
+                    record = parse(line.body)
+                    if not isinstance(record, Result):
+                        raise RecordError(f"a {record.kind} record is no result")
+                except RecordError as problem:
+                    start = line.end.offset - len(line.body) - 1
+                    damaged.append((writer, Damage(folder, number, start, line.body, str(problem))))
+                else:
+                    yield record, line.body
+    finally:
+        reader.close()
+
+
+def _compare(db: sqlite3.Connection, other: Path) -> Difference:
+    """How the map in `db` differs from the one in `other`."""
+    db.execute("ATTACH DATABASE ? AS old", (str(other),))
+    try:
+
+        def first(sql: str) -> int:
+            return int(db.execute(sql).fetchone()[0])
+
+        same = "main.pages n JOIN old.pages o ON o.url_hash = n.url_hash AND o.url = n.url"
+        shared = first(f"SELECT count(*) FROM {same}")
+        states = db.execute(
+            f"SELECT o.state, n.state, count(*) AS c FROM {same} WHERE o.state <> n.state"
+            " GROUP BY 1, 2 ORDER BY c DESC, 1, 2"
+        ).fetchall()
+        classes = db.execute(
+            "SELECT o.class, n.class, count(*) AS c FROM main.domain_states n JOIN old.domain_states o USING (domain)"
+            " WHERE o.class <> n.class GROUP BY 1, 2 ORDER BY c DESC, 1, 2"
+        ).fetchall()
+        return Difference(
+            first("SELECT count(*) FROM old.pages") - shared,
+            first("SELECT count(*) FROM main.pages") - shared,
+            tuple(states),
+            first(f"SELECT count(*) FROM {same} WHERE o.depth IS NOT n.depth"),
+            tuple(classes),
+            first("SELECT count(*) FROM main.frontier"),
+        )
+    finally:
+        db.execute("DETACH DATABASE old")

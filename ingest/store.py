@@ -1,0 +1,710 @@
+"""The only writable connection to the map. Loads what a batch needs, writes what it changed, in one transaction.
+
+Everything goes in batches and in the order of the tree it goes into: rows of one page lie together, and sorted
+keys visit each leaf of an index once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import orjson
+
+from crawler.classify import Classifier, DomainClass
+from crawler.control import now_text
+from crawler.settings import Config
+from crawler.spool import Cursor, Damage
+from crawler.states import ERRORS, PageState
+from crawler.traps import shape_error
+from crawler.urls import hash64
+from ingest.depth import Profiles, parse_vector, vector_text
+from ingest.known import Domain, Generations, Page
+from ingest.plan import CLOSED_AS, priority
+from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+
+_PAGE_COLUMNS = (
+    "id, url, url_hash, wire_url, domain_id, state, error_message, profile, depth, seen_run, visited_run,"
+    " redirect_to, family, discovered_run"
+)
+_CHUNK = 400
+GENERATION = 100_000  # pages kept in memory, twice
+
+
+class StoreError(Exception):
+    """The map cannot be used; the message says why and what to do."""
+
+
+class Changes:
+    """What a batch did, beside the pages and domains themselves. Emptied by every commit."""
+
+    def __init__(self) -> None:
+        self.new_pages: list[Page] = []
+        self.pages: dict[int, Page] = {}  # dirty ones that are in the database already
+        self.domains: dict[int, Domain] = {}
+        self.links: dict[int, list[tuple[int, int]]] = {}  # from page → [(to page, kind)]
+        self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
+        self.domain_links: dict[int, int] = {}  # from << 32 | to → links more
+        self.references: list[tuple[Page, int]] = []  # (listed page, referrer's id), new ones only
+        self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
+        self.closed_domains: dict[int, Domain] = {}
+        self.closed_families: list[tuple[int, str, str, str, tuple[str, ...]]] = []
+        self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
+        self.unheld: list[int] = []
+        self.events: list[int] = []
+        self.positions: dict[str, Cursor] = {}
+        self.damage: list[tuple[str, Damage]] = []
+        self.done: list[Page] = []  # pages whose visit was taken in
+
+    def is_empty(self) -> bool:
+        return not (
+            self.new_pages or self.pages or self.domains or self.links or self.positions or self.damage or self.events
+        )
+
+
+class Store:
+    """The map on disk. One process has one of these; everyone else reads with `mode=ro`."""
+
+    def __init__(self, path: Path, config: Config) -> None:
+        self.path = path
+        self.config = config
+        self.db = _open(path)
+        self.profiles = Profiles(config.crawler.max_depth)
+        self.classifier = Classifier(config)
+        self.changes = Changes()
+        self._pages: Generations[str, Page] = Generations(GENERATION)
+        self._pages_by_id: Generations[int, Page] = Generations(GENERATION)
+        # A page holds on to its domain; as long as one does, everybody must get that very object.
+        self._domains: WeakValueDictionary[str, Domain] = WeakValueDictionary()
+        self._domains_by_id: WeakValueDictionary[int, Domain] = WeakValueDictionary()
+        self._recent_domains: Generations[str, Domain] = Generations(20_000)
+        self._moved_hashes: dict[str, int] = {}  # keys whose first hash another page has already
+        self.is_fresh = self._prepare()
+        self._origin_ids = self._load_origins()
+        self._origin_names = {
+            number: entry.domain for entry, number in zip(config.quality, self._origin_ids, strict=True)
+        }
+        for number, text in self.db.execute("SELECT id, vector FROM depth_profiles"):
+            self.profiles.load(number, parse_vector(text))
+        self._next_page = self._first("SELECT coalesce(max(id), 0) + 1 FROM pages")
+        self._next_domain = self._first("SELECT coalesce(max(id), 0) + 1 FROM domain_states")
+        self.counts = self._load_counts()
+
+    # -- opening -------------------------------------------------------------------------------------
+
+    def _prepare(self) -> bool:
+        """Make the tables where there are none; refuse what is not ours. True if the map is new."""
+        tables = {row[0] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            self.db.executescript(
+                "BEGIN;" + TABLES + "".join(f"{sql};" for sql in READING_INDEXES.values()) + "COMMIT;"
+            )
+            self.db.execute("BEGIN")
+            for name, value in (
+                ("schema_version", str(SCHEMA_VERSION)),
+                ("map_id", uuid.uuid4().hex),
+                ("map_hash", self.config.map_hash),
+                ("made_at", now_text()),
+            ):
+                self.set_meta(name, value)
+            self.db.execute("COMMIT")
+            return True
+        if "meta" not in tables or "spool_positions" not in tables:
+            raise StoreError(f"{self.path} is a database of another program; choose another database-path")
+        version = self.meta("schema_version")
+        if version != str(SCHEMA_VERSION):
+            raise StoreError(
+                f"{self.path} has map format {version}, this program reads {SCHEMA_VERSION}; "
+                f"draw it anew from the spools with: sumi-ripple replay CONFIG --into new.db"
+            )
+        return False
+
+    def _load_origins(self) -> list[int]:
+        known = {pattern: number for number, pattern in self.db.execute("SELECT id, pattern FROM origins")}
+        fresh = max(known.values(), default=0) + 1
+        self.db.execute("BEGIN")
+        for entry in self.config.quality:
+            if entry.domain not in known:
+                known[entry.domain] = fresh
+                self.db.execute("INSERT INTO origins VALUES (?, ?)", (fresh, entry.domain))
+                fresh += 1
+        self.db.execute("COMMIT")
+        return [known[entry.domain] for entry in self.config.quality]
+
+    def _load_counts(self) -> dict[str, int]:
+        """Figures for the heartbeat, kept up from here on."""
+        errors = tuple(ERRORS)
+        marks = ",".join("?" * len(errors))
+        return {
+            "pages": self._first("SELECT coalesce(sum(visited_run IS NOT NULL), 0) FROM pages"),
+            "known": self._next_page - 1,
+            "links": self._first("SELECT coalesce(sum(links), 0) FROM domain_links"),
+            "frontier": self._first("SELECT count(*) FROM frontier"),
+            "errors": self._first(f"SELECT count(*) FROM pages WHERE state IN ({marks})", errors),
+        }
+
+    def _first(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        return int(self.db.execute(sql, parameters).fetchone()[0])
+
+    def meta(self, name: str) -> str | None:
+        row = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.db.execute(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+    def close(self) -> None:
+        self.db.close()
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def last_run(self) -> tuple[int, str]:
+        """The newest run's number and status; (0, "") before the first."""
+        row = self.db.execute("SELECT id, status FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+        return (0, "") if row is None else (int(row[0]), str(row[1]))
+
+    def positions(self) -> dict[str, Cursor]:
+        return {w: Cursor(s, o) for w, s, o in self.db.execute("SELECT writer, segment, offset FROM spool_positions")}
+
+    def held_hashes(self, run: int) -> set[int]:
+        return {row[0] for row in self.db.execute("SELECT id FROM held_results WHERE run = ?", (run,))}
+
+    def held_line(self, hash_: int) -> bytes:
+        pending = self.changes.held.get(hash_)
+        if pending is not None:
+            return pending[1]
+        return bytes(self.db.execute("SELECT line FROM held_results WHERE id = ?", (hash_,)).fetchone()[0])
+
+    def closed_families(self, run: int) -> dict[int, tuple[str, frozenset[str]]]:
+        return {
+            number: (error, frozenset(orjson.loads(spare)))
+            for number, error, spare in self.db.execute(
+                "SELECT id, error, spare FROM closed_families WHERE run = ?", (run,)
+            )
+        }
+
+    def is_event_applied(self, number: int) -> bool:
+        return self.db.execute("SELECT 1 FROM applied_events WHERE id = ?", (number,)).fetchone() is not None
+
+    # -- domains -------------------------------------------------------------------------------------
+
+    def domain(self, name: str, run: int) -> Domain:
+        """The domain of this name, as it stands in this run; made if it is new."""
+        found = self._recent_domains.get(name) or self._domains.get(name)
+        if found is None:
+            row = self.db.execute(f"SELECT {_DOMAIN_COLUMNS} FROM domain_states WHERE domain = ?", (name,)).fetchone()
+            found = self._domain_of_row(row) if row is not None else self._new_domain(name, run)
+            self._domains[name] = self._domains_by_id[found.id] = found
+            self._recent_domains.put(name, found)
+        if found.run < run:
+            found.enter_run(run)
+            self.changes.domains[found.id] = found
+        return found
+
+    def _domain_by_id(self, number: int) -> Domain:
+        found = self._domains_by_id.get(number)
+        if found is None:
+            row = self.db.execute(f"SELECT {_DOMAIN_COLUMNS} FROM domain_states WHERE id = ?", (number,)).fetchone()
+            found = self._domain_of_row(row)
+            self._domains[found.name] = self._domains_by_id[number] = found
+            self._recent_domains.put(found.name, found)
+        return found
+
+    def _pin(self, origins: tuple[int, ...]) -> int:
+        return self.profiles.pinned(tuple(self._origin_ids[index] for index in origins))
+
+    def _new_domain(self, name: str, run: int) -> Domain:
+        verdict = self.classifier.classify(name)
+        made = Domain(self._next_domain, name, verdict.klass, self._pin(verdict.origins), run)
+        self._next_domain += 1
+        self.changes.domains[made.id] = made
+        return made
+
+    def _domain_of_row(self, row: tuple[Any, ...]) -> Domain:
+        number, name, run, closed, closed_at, count, lost, at, outcome, status, delay, first = row
+        verdict = self.classifier.classify(name)
+        made = Domain(number, name, verdict.klass, self._pin(verdict.origins), run)
+        made.closed, made.closed_at_request, made.request_count, made.lost_requests = (
+            closed,
+            closed_at,
+            count,
+            lost,
+        )
+        made.robots_at, made.robots_outcome, made.robots_status = at, outcome, status
+        made.crawl_delay, made.first_seen_run = delay, first
+        made.is_new = made.is_dirty = False
+        return made
+
+    # -- pages ---------------------------------------------------------------------------------------
+
+    def known_page(self, key: str) -> Page | None:
+        """A page that is in memory. After `fetch`, every page of the batch that exists at all is."""
+        return self._pages.get(key)
+
+    def fetch(self, wanted: dict[str, int]) -> None:
+        """Bring these pages (key → hash) into memory, as far as they exist."""
+        missing = {hash_: key for key, hash_ in wanted.items() if self._pages.get(key) is None}
+        probe = 0
+        while missing:
+            collided: dict[int, str] = {}
+            for chunk in _chunks(sorted(missing)):
+                marks = ",".join("?" * len(chunk))
+                for row in self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE url_hash IN ({marks})", chunk):
+                    key = missing[row[2]]
+                    if row[1] == key:
+                        self._page_of_row(row)
+                    else:  # two texts of one hash: the second stands under its next one
+                        collided[hash64(key, probe + 1)] = key
+                        self._moved_hashes[key] = hash64(key, probe + 1)
+            missing, probe = collided, probe + 1
+
+    def pages_by_id(self, numbers: Iterable[int]) -> dict[int, Page]:
+        """Pages by their numbers; every number must exist."""
+        found: dict[int, Page] = {}
+        missing: list[int] = []
+        for number in numbers:
+            page = self._pages_by_id.get(number)
+            if page is None:
+                missing.append(number)
+            else:
+                found[number] = page
+        for chunk in _chunks(sorted(missing)):
+            marks = ",".join("?" * len(chunk))
+            for row in self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE id IN ({marks})", chunk):
+                found[row[0]] = self._page_of_row(row)
+        return found
+
+    def new_page(self, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> Page:
+        made = Page(self._next_page, key, self._moved_hashes.pop(key, hash_), wire, domain, run, at)
+        self._next_page += 1
+        made.is_dirty = True
+        self.changes.new_pages.append(made)
+        self._pages.put(key, made)
+        self._pages_by_id.put(made.id, made)
+        return made
+
+    def _page_of_row(self, row: tuple[Any, ...]) -> Page:
+        (
+            number,
+            key,
+            hash_,
+            wire,
+            domain_id,
+            state,
+            error,
+            profile,
+            depth,
+            seen,
+            visited,
+            redirect,
+            family,
+            first,
+        ) = row
+        known = self._pages_by_id.get(number) or self._pages.get(key)
+        if known is not None:  # forgotten under one name only: there is one object for a page, whoever asks
+            self._pages.put(key, known)
+            self._pages_by_id.put(number, known)
+            return known
+        page = Page(number, key, hash_, wire, self._domain_by_id(domain_id), first, "")
+        page.state = page.stored_state = PageState(state)
+        page.error = error
+        page.profile = page.stored_profile = profile
+        page.depth = depth
+        page.seen_run = seen
+        page.visited_run = page.stored_visited_run = visited
+        page.redirect_to = redirect
+        page.family = family
+        if page.state is PageState.QUEUED and depth is not None:
+            page.stored_priority = priority(depth, page.domain.klass)
+        page.trap = shape_error(key, self.config.traps) if _may_be_trapped(page) else None
+        if visited is not None and visited == seen:
+            if redirect is not None:
+                page.visited = PageState.PROCESSED
+                page.redirect_error = error if page.state is PageState.FAILED else None
+            else:
+                page.visited, page.visit_error = page.state, error
+        self._pages.put(key, page)
+        self._pages_by_id.put(number, page)
+        return page
+
+    def touch(self, page: Page) -> None:
+        """This page has changed: it is to be written with the next commit."""
+        if not page.is_dirty:
+            page.is_dirty = True
+        if page.stored_state is not None:
+            self.changes.pages[page.id] = page
+
+    # -- links ---------------------------------------------------------------------------------------
+
+    def out_links(self, page: Page, run: int) -> list[tuple[int, int]]:
+        """(target, kind) of what this run's visit of the page recorded."""
+        pending = self.changes.links.get(page.id)
+        if pending is not None:
+            return pending
+        first = page.id << 32
+        return self.db.execute(
+            "SELECT to_page_id, kind FROM links WHERE id BETWEEN ? AND ? AND last_run = ?",
+            (first, first + 0xFFFFFFFF, run),
+        ).fetchall()
+
+    def linked_before(self, page: Page) -> set[int]:
+        """Targets that earlier visits recorded already."""
+        if page.stored_visited_run is None:
+            return set()
+        first = page.id << 32
+        return {
+            row[0]
+            for row in self.db.execute(
+                "SELECT to_page_id FROM links WHERE id BETWEEN ? AND ?", (first, first + 0xFFFFFFFF)
+            )
+        }
+
+    def redirecting_to(self, page: Page, run: int) -> set[int]:
+        """Pages whose visit in this run was redirected to this one."""
+        found = {
+            row[0]
+            for row in self.db.execute("SELECT id FROM pages WHERE redirect_to = ? AND visited_run = ?", (page.id, run))
+        }
+        return found | self.changes.redirects.get(page.id, set())
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def commit(self, run: int, extra: Sequence[tuple[str, tuple[Any, ...]]] = ()) -> Changes:
+        """Write everything that changed, in one transaction, and return what it was."""
+        done, self.changes = self.changes, Changes()
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            self._write_domains(done)
+            self._write_profiles()
+            self._write_pages(done)
+            self._write_links(done, run)
+            self._write_references(done, run)
+            self._write_frontier(done)
+            self._write_closures(done, run)
+            db.executemany(
+                "INSERT OR IGNORE INTO held_results VALUES (?, ?, ?)",
+                [(number, held_run, line) for number, (held_run, line) in done.held.items()],
+            )
+            db.executemany("DELETE FROM held_results WHERE id = ?", [(number,) for number in done.unheld])
+            db.executemany("INSERT OR IGNORE INTO applied_events VALUES (?)", [(number,) for number in done.events])
+            db.executemany(
+                "INSERT OR IGNORE INTO quarantine VALUES (?, ?, ?, ?, ?)",
+                [(w, d.segment, d.offset, d.reason, len(d.raw)) for w, d in done.damage],
+            )
+            db.executemany(
+                "INSERT INTO spool_positions VALUES (?, ?, ?) ON CONFLICT(writer) DO UPDATE SET"
+                " segment = excluded.segment, offset = excluded.offset",
+                [(writer, cursor.segment, cursor.offset) for writer, cursor in done.positions.items()],
+            )
+            for sql, parameters in extra:
+                db.execute(sql, parameters)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        self._settle_memory(done)
+        return done
+
+    def _write_domains(self, done: Changes) -> None:
+        fresh = [d for d in done.domains.values() if d.is_new]
+        known = [d for d in done.domains.values() if not d.is_new]
+        self.db.executemany(
+            "INSERT INTO domain_states (id, domain, class, first_seen_run) VALUES (?, ?, ?, ?)",
+            [(d.id, d.name, d.klass.value, d.first_seen_run) for d in fresh],
+        )
+        self.db.executemany(
+            "UPDATE domain_states SET class = ?, run = ?, request_count = ?, lost_requests = ?, rate_limited = ?,"
+            " closed_reason = ?, closed_at_request = ?, robots_fetched_at = ?, robots_outcome = ?,"
+            " robots_status = ?, crawl_delay = ? WHERE id = ?",
+            [
+                (
+                    d.klass.value,
+                    d.run,
+                    d.request_count,
+                    d.lost_requests,
+                    int(d.closed == "rate-limited"),
+                    d.closed,
+                    d.closed_at_request,
+                    d.robots_at,
+                    d.robots_outcome,
+                    d.robots_status,
+                    d.crawl_delay,
+                    d.id,
+                )
+                for d in fresh + known
+            ],
+        )
+        self.db.executemany(
+            "UPDATE domain_states SET robots_txt = ? WHERE id = ?",
+            [(body, number) for number, body in done.robots.items()],
+        )
+
+    def _write_profiles(self) -> None:
+        self.db.executemany(
+            "INSERT INTO depth_profiles VALUES (?, ?)",
+            [(number, vector_text(self.profiles.vector(number))) for number in self.profiles.fresh],
+        )
+        self.profiles.fresh.clear()
+
+    def _write_pages(self, done: Changes) -> None:
+        self.db.executemany(
+            "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
+            " wire_url, domain_id, depth, profile, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    p.id,
+                    p.key,
+                    p.domain.name,
+                    p.state.value,
+                    p.at,
+                    p.discovered_run,
+                    p.error,
+                    p.hash,
+                    p.wire,
+                    p.domain.id,
+                    p.depth,
+                    p.profile,
+                    p.seen_run,
+                    p.family,
+                )
+                for p in done.new_pages
+            ],
+        )
+        dirty = sorted(done.pages.values(), key=_by_id)
+        self.db.executemany(
+            "UPDATE pages SET state = ?, error_message = ?, depth = ?, profile = ?, seen_run = ?, redirect_to = ?"
+            " WHERE id = ?",
+            [
+                (p.state.value, p.error, p.depth, p.profile, p.seen_run, p.redirect_to, p.id)
+                for p in dirty
+                if p.visit is None
+            ],
+        )
+        visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
+        self.db.executemany(
+            "UPDATE pages SET state = ?, error_message = ?, depth = ?, profile = ?, seen_run = ?, redirect_to = ?,"
+            " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
+            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
+            [
+                (
+                    p.state.value,
+                    p.error,
+                    p.depth,
+                    p.profile,
+                    p.seen_run,
+                    p.redirect_to,
+                    p.visit.title,
+                    p.visit.status,
+                    p.visit.content_type,
+                    p.visit.last_modified,
+                    p.visit.at,
+                    p.visit.retries,
+                    p.visit.run,
+                    int(p.visit.nofollow),
+                    p.visit.links_cut,
+                    p.visit.bytes,
+                    p.id,
+                )
+                for p in visited
+                if p.visit is not None
+            ],
+        )
+        changed = [p for p in dirty if p.stored_profile and p.stored_profile != p.profile]
+        self.db.executemany(
+            "DELETE FROM page_depths WHERE id BETWEEN ? AND ?",
+            [(p.id << 16, (p.id << 16) + 0xFFFF) for p in changed],
+        )
+        names, vector = self._origin_names, self.profiles.vector
+        self.db.executemany(
+            "INSERT INTO page_depths VALUES (?, ?, ?, ?)",
+            [
+                (p.id << 16 | origin, p.id, names[origin], depth)
+                for p in [*done.new_pages, *dirty]
+                if p.profile and (p.stored_state is None or p.stored_profile != p.profile)
+                for origin, depth in vector(p.profile)
+            ],
+        )
+
+    def _write_links(self, done: Changes, run: int) -> None:
+        self.db.executemany(
+            "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT(id) DO UPDATE SET last_run = excluded.last_run, kind = excluded.kind",
+            [
+                (source << 32 | target, source, target, run, run, kind)
+                for source in sorted(done.links)
+                for target, kind in sorted(done.links[source])
+            ],
+        )
+        self.db.executemany(
+            "INSERT INTO domain_links VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
+            [(pair, pair >> 32, pair & 0xFFFFFFFF, more) for pair, more in sorted(done.domain_links.items())],
+        )
+
+    def _write_references(self, done: Changes, run: int) -> None:
+        if not done.references:
+            return
+        for klass, urls, referrers in (
+            (DomainClass.BLACKLISTED, "blacklisted_urls", "blacklisted_referrers"),
+            (DomainClass.STUBBED, "stubbed_urls", "stubbed_referrers"),
+        ):
+            mine = [(page, source) for page, source in done.references if page.domain.klass is klass]
+            counts: dict[int, list[Any]] = {}
+            for page, _ in mine:
+                counts.setdefault(page.id, [page, 0])[1] += 1
+            self.db.executemany(
+                f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT(id) DO UPDATE SET reference_count = reference_count + excluded.reference_count",
+                [(number, page.key, page.domain.name, count, run) for number, (page, count) in sorted(counts.items())],
+            )
+            self.db.executemany(
+                f"INSERT OR IGNORE INTO {referrers} VALUES (?, ?, ?, ?)",
+                sorted((page.id << 32 | source, page.id, source, run) for page, source in mine),
+            )
+
+    def _write_frontier(self, done: Changes) -> None:
+        added: list[tuple[int, int, str, int]] = []
+        gone: list[tuple[int]] = []
+        moved: list[tuple[int, int]] = []
+        now = now_text()
+        for page in [*done.new_pages, *sorted(done.pages.values(), key=_by_id)]:
+            is_queued, was_queued = page.state is PageState.QUEUED, page.stored_state is PageState.QUEUED
+            if is_queued:
+                assert page.depth is not None
+                rank = priority(page.depth, page.domain.klass)
+                if not was_queued:
+                    added.append((page.id, rank, page.at or now, page.domain.id))
+                elif rank != page.stored_priority:
+                    moved.append((rank, page.id))
+                page.stored_priority = rank
+            elif was_queued:
+                gone.append((page.id,))
+        went = self.db.executemany("DELETE FROM frontier WHERE page_id = ?", gone).rowcount if gone else 0
+        self.db.executemany("UPDATE frontier SET priority = ? WHERE page_id = ?", moved)
+        self.db.executemany(
+            "INSERT OR IGNORE INTO frontier (page_id, priority, added_at, domain_id) VALUES (?, ?, ?, ?)",
+            added,
+        )
+        self.counts["frontier"] += len(added) - went
+
+    def _write_closures(self, done: Changes, run: int) -> None:
+        """Closing a domain or a family settles all that waits in it, however much that is, without loading it."""
+        for domain in done.closed_domains.values():
+            assert domain.closed is not None
+            state, error = CLOSED_AS[domain.closed]
+            self.db.execute(
+                "UPDATE pages SET state = ?, error_message = ?"
+                " WHERE id IN (SELECT page_id FROM frontier WHERE domain_id = ?)",
+                (state.value, error, domain.id),
+            )
+            gone = self.db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
+            self.counts["frontier"] -= gone
+            self.counts["errors"] += gone if state in ERRORS else 0
+        for number, domain_name, family, error, spare in done.closed_families:
+            self.db.execute(
+                "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
+                (number, run, domain_name, family, error, orjson.dumps(spare).decode()),
+            )
+            waiting = (
+                "SELECT id FROM pages WHERE family = ? AND state = 'queued'"
+                " AND url NOT IN (SELECT value FROM json_each(?))"
+            )
+            parameters = (number, orjson.dumps(spare).decode())
+            gone = self.db.execute(f"DELETE FROM frontier WHERE page_id IN ({waiting})", parameters).rowcount
+            self.db.execute(
+                f"UPDATE pages SET state = 'failed', error_message = ? WHERE id IN ({waiting})",
+                (error, *parameters),
+            )
+            self.counts["frontier"] -= gone
+            self.counts["errors"] += gone
+
+    def _settle_memory(self, done: Changes) -> None:
+        """After a commit: what was written is what is stored; and the oldest memories may go."""
+        for page in [*done.new_pages, *done.pages.values()]:
+            before = page.stored_state
+            self.counts["errors"] += (page.state in ERRORS) - (before in ERRORS)
+            if page.visit is not None and page.stored_visited_run is None:
+                self.counts["pages"] += 1
+            if page.visit is not None:
+                page.stored_visited_run = page.visited_run
+                page.visit = None
+            page.stored_state = page.state
+            page.stored_profile = page.profile
+            page.is_dirty = False
+        for domain in done.domains.values():
+            domain.is_new = domain.is_dirty = False
+        self.counts["known"] = self._next_page - 1
+        self.counts["links"] += sum(done.domain_links.values())
+        self._pages.age()
+        self._pages_by_id.age()
+        self._recent_domains.age()
+
+    def forget(self) -> None:
+        """Drop what is in memory (after a failed commit, say): the database is the truth."""
+        self.changes = Changes()
+        self._pages.clear()
+        self._pages_by_id.clear()
+        self._recent_domains.clear()
+        self._domains.clear()
+        self._domains_by_id.clear()
+
+
+_DOMAIN_COLUMNS = (
+    "id, domain, run, closed_reason, closed_at_request, request_count, lost_requests, robots_fetched_at,"
+    " robots_outcome, robots_status, crawl_delay, first_seen_run"
+)
+
+
+def _by_id(page: Page) -> int:
+    return page.id
+
+
+def _may_be_trapped(page: Page) -> bool:
+    return page.domain.klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
+
+
+def _chunks(items: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Connect for writing. Raises StoreError with the way out where the file cannot be used."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, timeout=30, cached_statements=256)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA cache_size = -131072")  # 128 MB
+        db.execute("PRAGMA wal_autocheckpoint = 8000")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return db
+    except OSError as problem:
+        raise StoreError(f"the database {path} cannot be opened: {problem.strerror}") from None
+    except sqlite3.DatabaseError as problem:
+        raise StoreError(describe(problem, path)) from None
+
+
+def describe(problem: sqlite3.Error, path: Path) -> str:
+    """A database error in one sentence, with what to do."""
+    text = str(problem)
+    if "not a database" in text or "malformed" in text or "corrupt" in text:
+        return (
+            f"the database {path} is damaged ({text}); move it aside and draw it anew from the spools with: "
+            "sumi-ripple replay CONFIG --into new.db"
+        )
+    if "full" in text:
+        return f"the disk is full: {path} cannot be written; make room and start again, nothing is lost"
+    if "readonly" in text or "unable to open" in text:
+        return f"the database {path} cannot be written ({text}); mend its permissions and start again"
+    return f"the database {path} failed: {text}"

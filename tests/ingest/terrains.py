@@ -1,0 +1,279 @@
+"""Random terrains, and a plain breadth-first reading of them to compare the ingest with."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from crawler.records import Closure, DomainEvent, PageResult, Result, RunEvent, dump
+from crawler.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
+from ingest.mapper import Mapper
+from ingest.store import Store
+
+AT = "2026-01-01T00:00:00.000Z"
+HOSTS = ["qa.test", "qb.test", "sub.qb.test", "bad.test", "x.stub.test", "one.test", "two.test"]
+
+
+def config(folder: Path, max_depth: int = 2) -> Config:
+    return Config(
+        crawler=CrawlerSettings(max_depth=max_depth),
+        output=OutputSettings(folder / "map.db", folder / "summary.md"),
+        quality=(
+            QualityEntry("qa.test", ("https://qa.test/0",)),
+            QualityEntry("*.qb.test", ("https://qb.test/0",)),
+        ),
+        blacklist=("bad.test",),
+        stub=("*.stub.test",),
+        workspace=folder / "workspace",
+    )
+
+
+@dataclass
+class Terrain:
+    """key → what a visit there finds: ("links", [keys], nofollow) | ("redirect", key) | ("error", state)."""
+
+    pages: dict[str, tuple]
+    closed: dict[str, str] = field(default_factory=dict)  # domain → reason; its unvisited pages get that
+    unvisited: set[str] = field(default_factory=set)  # pages of closed domains that no visit reached
+
+
+def domain(key: str) -> str:
+    return key.split("/")[2]
+
+
+@st.composite
+def terrains(draw: st.DrawFn, size: int = 6) -> Terrain:
+    keys = [f"https://{host}/{n}" for host in HOSTS for n in range(draw(st.integers(1, size)))]
+    one = st.sampled_from(keys)
+    pages: dict[str, tuple] = {}
+    for key in keys:
+        what = draw(st.sampled_from(["links"] * 6 + ["redirect"] * 3 + ["error"]))
+        if what == "links":
+            pages[key] = ("links", draw(st.lists(one, max_size=5, unique=True)), draw(st.integers(0, 9)) == 0)
+        elif what == "redirect":
+            target = draw(one)
+            pages[key] = ("redirect", target) if target != key else ("links", [], False)
+        else:
+            pages[key] = ("error", draw(st.sampled_from(["dead_link", "unreachable", "failed", "content_mismatch"])))
+    terrain = Terrain(pages)
+    for host in draw(st.lists(st.sampled_from(["one.test", "two.test", "sub.qb.test"]), max_size=1)):
+        terrain.closed[host] = draw(st.sampled_from(["rate-limited", "request-limit"]))
+        mine = [key for key in keys if domain(key) == host]
+        terrain.unvisited = set(draw(st.lists(st.sampled_from(mine), unique=True)))
+    return terrain
+
+
+def is_listed(key: str) -> str | None:
+    host = domain(key)
+    if host == "bad.test":
+        return "blacklisted"
+    return "stubbed" if host.endswith("stub.test") else None
+
+
+def origins_of(key: str) -> set[str]:
+    host = domain(key)
+    if host == "qa.test":
+        return {"qa.test"}
+    return {"*.qb.test"} if host == "qb.test" or host.endswith(".qb.test") else set()
+
+
+@dataclass
+class Reading:
+    """A map, as sets that can be compared."""
+
+    pages: dict[str, tuple]  # key → (state, error slug)
+    depths: dict[tuple[str, str], int]
+    links: set[tuple[str, str, int]]
+    references: dict[str, tuple[int, frozenset[str]]]  # listed key → (count, referrers)
+    frontier: dict[str, int]
+
+
+def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
+    """The map as a person would draw it with all pages at hand: go round until nothing changes."""
+    depths: dict[tuple[str, str], int] = {}
+
+    def lower(key: str, origin: str, depth: int) -> bool:
+        if depth > max_depth + 1 or depths.get((key, origin), depth + 1) <= depth:
+            return False
+        depths[key, origin] = depth
+        return True
+
+    def nearest(key: str) -> int | None:
+        mine = [d for (k, _), d in depths.items() if k == key]
+        return min(mine) if mine else None
+
+    def is_visited(key: str) -> bool:
+        near = nearest(key)
+        return (
+            is_listed(key) is None
+            and near is not None
+            and near <= max_depth
+            and key in terrain.pages
+            and key not in terrain.unvisited
+        )
+
+    seen = {"https://qa.test/0", "https://qb.test/0"}
+    for key in seen:
+        for origin in origins_of(key):
+            lower(key, origin, 0)
+    changed = True
+    while changed:
+        changed = False
+        for key in list(seen):
+            if not is_visited(key):
+                continue
+            kind, *rest = terrain.pages[key]
+            targets = rest[0] if kind == "links" else [rest[0]] if kind == "redirect" else []
+            is_followed = not (kind == "links" and rest[1])
+            for target in targets:
+                if target not in seen:
+                    seen.add(target)
+                    changed = True
+                if is_followed:
+                    if is_listed(target) is None:
+                        for origin in origins_of(target):
+                            changed |= lower(target, origin, 0)
+                    for (k, origin), depth in list(depths.items()):
+                        if k == key and depth <= max_depth:
+                            changed |= lower(target, origin, depth + (0 if kind == "redirect" else 1))
+    redirects = {k: terrain.pages[k][1] for k in seen if is_visited(k) and terrain.pages[k][0] == "redirect"}
+    return Reading(
+        {key: _state(key, terrain, nearest(key), is_visited(key), redirects, max_depth) for key in seen},
+        depths,
+        links := _links(terrain, seen, is_visited),
+        _references(links, seen),
+        {
+            key: 2 * near + (0 if origins_of(key) else 1)
+            for key in seen
+            if _state(key, terrain, near := nearest(key), is_visited(key), redirects, max_depth)[0] == "queued"
+        },
+    )
+
+
+def _links(terrain: Terrain, seen: set[str], is_visited) -> set[tuple[str, str, int]]:
+    links = set()
+    for key in seen:
+        if is_visited(key):
+            kind, *rest = terrain.pages[key]
+            if kind == "links":
+                links |= {(key, target, 1 if rest[1] else 0) for target in rest[0]}
+            elif kind == "redirect":
+                links.add((key, rest[0], 2))
+    return links
+
+
+def _references(links: set[tuple[str, str, int]], seen: set[str]) -> dict[str, tuple[int, frozenset[str]]]:
+    found = {}
+    for key in seen:
+        if is_listed(key):
+            referrers = frozenset(source for source, target, _ in links if target == key)
+            found[key] = (len(referrers), referrers)
+    return found
+
+
+def _state(key, terrain, near, is_visited, redirects, max_depth) -> tuple:
+    if listed := is_listed(key):
+        return listed, None
+    if near is None:
+        return "discovered", None
+    if near > max_depth:
+        return "depth_exceeded", None
+    if is_visited:
+        kind, *rest = terrain.pages[key]
+        if kind == "error":
+            return rest[0], "test"
+        if kind == "redirect":
+            chain, here = [key], key
+            while here in redirects and len(chain) <= 11:
+                here = redirects[here]
+                if here in chain:
+                    return "failed", "redirect-loop"
+                chain.append(here)
+            if len(chain) - 1 > 10:
+                return "failed", "redirect-limit"
+        return "processed", None
+    reason = terrain.closed.get(domain(key))
+    if reason:
+        return {"rate-limited": "rate_limited", "request-limit": "request_limit_hit"}[reason], reason
+    return "queued", None
+
+
+def results_of(terrain: Terrain, reading: Reading, run: int = 1) -> list[Result]:
+    """What fetchers would have written: one result for each page that the rules let them visit."""
+    results: list[Result] = []
+    for key, (state, slug) in sorted(reading.pages.items()):
+        is_visit = state not in ("blacklisted", "stubbed", "discovered", "depth_exceeded", "queued")
+        if not is_visit or key in terrain.unvisited or key not in terrain.pages:
+            continue
+        results.append(result_of(terrain, key, run))
+    for host, reason in terrain.closed.items():
+        results.append(DomainEvent(run, host, AT, "closed", closes=Closure(reason, 7, 500)))
+    return results
+
+
+def result_of(terrain: Terrain, key: str, run: int = 1) -> PageResult:
+    kind, *rest = terrain.pages[key]
+    common = {"run": run, "key": key, "wire": key, "domain": domain(key), "at": AT}
+    if kind == "links":
+        return PageResult(**common, state="processed", status=200, base=key, hrefs=tuple(rest[0]), nofollow=rest[1])
+    if kind == "redirect":
+        return PageResult(**common, state="processed", status=301, redirect=rest[0])
+    return PageResult(**common, state=rest[0], error="test: made up")
+
+
+def ingest_all(config: Config, results: list[Result], batch: int = 3, *, started: bool = True) -> Path:
+    """A database drawn from these results in this order."""
+    store = Store(config.output.database_path, config)
+    mapper = Mapper(config, store)
+    everything: list[Result] = [RunEvent(1, AT, "started"), *results] if started else results
+    for start in range(0, len(everything), batch):
+        mapper.take([(result, dump(result)) for result in everything[start : start + batch]])
+        mapper.commit()
+    store.close()
+    return config.output.database_path
+
+
+def read_database(path: Path) -> Reading:
+    db = sqlite3.connect(path)
+    try:
+        pages = {
+            url: (state, error.split(":")[0] if error else None)
+            for url, state, error in db.execute("SELECT url, state, error_message FROM pages")
+        }
+        depths = {
+            (url, origin): depth
+            for url, origin, depth in db.execute(
+                "SELECT url, quality_origin, page_depths.depth FROM page_depths JOIN pages ON pages.id = page_id"
+            )
+        }
+        links = set(
+            db.execute(
+                "SELECT a.url, b.url, kind FROM links JOIN pages a ON a.id = from_page_id"
+                " JOIN pages b ON b.id = to_page_id"
+            ).fetchall()
+        )
+        references = {}
+        for urls, referrers, column in (
+            ("blacklisted_urls", "blacklisted_referrers", "blacklisted_url_id"),
+            ("stubbed_urls", "stubbed_referrers", "stubbed_url_id"),
+        ):
+            for number, url, count in db.execute(f"SELECT id, url, reference_count FROM {urls}").fetchall():
+                who = db.execute(
+                    f"SELECT url FROM {referrers} JOIN pages ON pages.id = referrer_page_id WHERE {column} = ?",
+                    (number,),
+                )
+                references[url] = (count, frozenset(row[0] for row in who))
+        frontier = dict(
+            db.execute("SELECT url, priority FROM frontier JOIN pages ON pages.id = frontier.page_id").fetchall()
+        )
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        nearest = dict(db.execute("SELECT url, depth FROM pages").fetchall())
+        for url, depth in nearest.items():
+            mine = [d for (u, _), d in depths.items() if u == url]
+            assert depth == (min(mine) if mine else None), url
+        return Reading(pages, depths, links, references, frontier)
+    finally:
+        db.close()
