@@ -9,7 +9,8 @@ it will never be completed. Every line is a JSON object whose last member is a C
 
 Invariants:
 - a line is either whole and verified or it is not returned;
-- a cursor only ever stands at the start of a line (or of a torn tail that may still grow);
+- a cursor only ever stands at the start of a line (or before the damaged newline in front of one, or at a torn
+  tail that may still grow);
 - what `sync` has returned from survives a power cut, the segment's name included.
 """
 
@@ -30,6 +31,7 @@ _SEAL = b',"crc":"'
 _SEAL_LENGTH = len(_SEAL) + 8 + 2  # ,"crc":"01234567"}
 _CHUNK = 1 << 20
 _SEALED_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
+_NAME = re.compile(r"(\d{12})\.jsonl", re.ASCII)
 
 
 class SpoolError(OSError):
@@ -63,6 +65,9 @@ class Cursor:
     offset: int = 0
 
 
+_BEGINNING = Cursor()
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One verified line. `end` is the cursor behind it."""
@@ -92,18 +97,20 @@ def segment_path(folder: Path, number: int) -> Path:
 def segments(folder: Path) -> list[int]:
     """Numbers of the segments in a folder, oldest first. A folder that is not there has none."""
     try:
-        names = os.listdir(folder)
+        names = os.listdir(folder)  # noqa: PTH208 (names are all that is wanted)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(name[:12]) for name in names if name.endswith(_SUFFIX) and name[:12].isdigit())
+    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 
 def end_of(folder: Path) -> Cursor:
     """The cursor behind everything that is in a spool now."""
-    numbers = segments(folder)
-    if not numbers:
-        return Cursor()
-    return Cursor(numbers[-1], segment_path(folder, numbers[-1]).stat().st_size)
+    while numbers := segments(folder):
+        try:
+            return Cursor(numbers[-1], segment_path(folder, numbers[-1]).stat().st_size)
+        except FileNotFoundError:
+            continue  # cleaned up between the two looks
+    return Cursor()
 
 
 def bytes_between(folder: Path, cursor: Cursor) -> int:
@@ -127,11 +134,24 @@ class Writer:
     of unknown fate, and a failed fsync is not tried again (the kernel may have dropped the pages).
     """
 
-    def __init__(self, folder: Path, *, first: int | None = None, segment_bytes: int = SEGMENT_BYTES) -> None:
-        """`first` numbers the first new segment; by default it follows the newest one there."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        first: int | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+        durable: bool = True,
+    ) -> None:
+        """`first` numbers the first new segment; by default it follows the newest one there.
+
+        Without `durable`, rolling and closing sync nothing: for spools that can be written again from elsewhere.
+        """
         self.folder = folder
         self._segment_bytes = segment_bytes
+        self._is_durable = durable
         folder.mkdir(parents=True, exist_ok=True)
+        if durable:
+            sync_folder(folder.parent)
         existing = segments(folder)
         following = existing[-1] + 1 if existing else 1
         self._number = max(following, first or 0) - 1
@@ -156,9 +176,9 @@ class Writer:
 
     def sync(self) -> None:
         """Return once everything appended so far would survive a power cut. Raises SpoolError."""
+        self._require_sound()
         if not self._is_dirty or self._descriptor is None:
             return
-        self._require_sound()
         try:
             os.fsync(self._descriptor)
         except OSError as problem:
@@ -170,7 +190,7 @@ class Writer:
         if self._descriptor is None:
             return
         try:
-            if self._broken is None:
+            if self._broken is None and self._is_durable:
                 self.sync()
         finally:
             os.close(self._descriptor)
@@ -196,9 +216,12 @@ class Writer:
         self._number += 1
         try:
             self._descriptor = os.open(
-                segment_path(self.folder, self._number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644
+                segment_path(self.folder, self._number),
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND,
+                0o644,
             )
-            sync_folder(self.folder)
+            if self._is_durable:
+                sync_folder(self.folder)
         except OSError as problem:
             raise self._break("cannot be started", problem) from problem
         self._size = 0
@@ -208,23 +231,29 @@ class Writer:
             raise SpoolError(self._broken)
 
     def _break(self, what: str, problem: OSError) -> SpoolError:
-        self._broken = f"the spool {self.folder} {what}: {problem.strerror}; make room or mend the disk, then start again"
+        self._broken = (
+            f"the spool {self.folder} {what}: {problem.strerror}; make room or mend the disk, then start again"
+        )
         return SpoolError(problem.errno, self._broken)
 
 
 class Reader:
     """Tails a spool from a cursor across segments, returning only verified lines.
 
-    What is broken goes to `on_damage` once for each stretch and is stepped over. A torn tail at the end of the
-    newest segment is waited for; once a newer segment exists it is damage.
+    What is broken goes to `on_damage` once for each stretch and is stepped over. A tail without its newline at
+    the end of the newest segment is waited for; once a newer segment exists it is taken if it is whole all the
+    same (only its newline is missing or damaged), else it is damage.
     """
 
-    def __init__(self, folder: Path, cursor: Cursor = Cursor(), on_damage: Callable[[Damage], None] | None = None) -> None:  # noqa: B008
+    def __init__(
+        self, folder: Path, cursor: Cursor = _BEGINNING, on_damage: Callable[[Damage], None] | None = None
+    ) -> None:
         self.folder = folder
         self.cursor = cursor
         self._on_damage = on_damage or (lambda damage: None)
         self._descriptor: int | None = None
         self._open_number = 0
+        self._is_unsynced = False
 
     def read(self, limit: int = 1000) -> list[Line]:
         """Up to `limit` lines that are there now; the cursor moves behind the last of them."""
@@ -235,7 +264,7 @@ class Reader:
             got_any = self._read_chunk(lines, limit)
             if len(lines) >= limit:
                 break
-            if not got_any and not self._step_to_next():
+            if not got_any and not self._step_to_next(lines):
                 break
         return lines
 
@@ -248,9 +277,10 @@ class Reader:
             yield from lines
 
     def sync(self) -> None:
-        """Make what has been read of the open segment durable (any descriptor will do for that)."""
-        if self._descriptor is not None:
+        """Make what has been read so far durable (any descriptor will do for that)."""
+        if self._descriptor is not None and self._is_unsynced:
             os.fsync(self._descriptor)
+        self._is_unsynced = False
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -271,9 +301,9 @@ class Reader:
                 return True
             except FileNotFoundError:
                 pass  # consumed and cleaned up: go on with the next one
-        return self._step_to_next()
+        return self._step_to_next([])
 
-    def _step_to_next(self) -> bool:
+    def _step_to_next(self, lines: list[Line]) -> bool:
         """Move to the next segment, if there is one; what is left unread here will never be completed."""
         following = [number for number in segments(self.folder) if number > self.cursor.segment]
         if not following:
@@ -285,7 +315,9 @@ class Reader:
             if b"\n" in rest:
                 return True  # grew between the two looks: read on here first
             if rest:
-                self._on_damage(Damage(self.folder, self.cursor.segment, self.cursor.offset, rest, "torn tail"))
+                self._take(rest, lines, len(lines) + len(rest), "torn tail")
+            # The writer may have died before it could sync this segment, and `sync` will look at the next one only.
+            self.sync()
         self.close()
         self.cursor = Cursor(following[0], 0)
         return self._open_current()
@@ -304,58 +336,67 @@ class Reader:
             data += more
         if last < 0:
             return False
-        number, offset = self.cursor.segment, self.cursor.offset
-        damaged: list[bytes] = []  # a stretch of pieces that verify as nothing
-        damaged_at = offset
-        start = 0
-        while start <= last and len(lines) < limit:
-            end = data.index(b"\n", start)
-            piece = data[start:end]
-            for text, length in _pieces(piece):
-                if text is not None:
-                    if damaged:
-                        self._report(damaged, number, damaged_at)
-                        damaged = []
-                    offset += length
-                    lines.append(Line(text, Cursor(number, offset)))
-                else:
-                    raw = piece if length == len(piece) + 1 else data[offset - self.cursor.offset :][:length]
-                    if damaged and raw[:1] == b"{":  # a new record begins: the stretch before it was another one
-                        self._report(damaged, number, damaged_at)
-                        damaged = []
-                    if not damaged:
-                        damaged_at = offset
-                    damaged.append(raw)
-                    offset += length
-            start = end + 1
-        if damaged:
-            self._report(damaged, number, damaged_at)
-        self.cursor = Cursor(number, offset)
+        self._take(data[: last + 1], lines, limit, "checksum does not match")
         return True
 
-    def _report(self, damaged: list[bytes], number: int, offset: int) -> None:
-        self._on_damage(Damage(self.folder, number, offset, b"\n".join(damaged), "checksum does not match"))
+    def _take(self, data: bytes, lines: list[Line], limit: int, reason: str) -> None:
+        """Sort the bytes at the cursor into lines and damage, and move the cursor behind them."""
+        number, base = self.cursor.segment, self.cursor.offset
+        damaged_from: int | None = None
+        stop = 0
+        for start, stop, text in _records(data):
+            if text is None:
+                if damaged_from is None:
+                    damaged_from = start
+                elif data.startswith(b"{", start) or data.endswith(b'"}\n', 0, start):
+                    self._report(data[damaged_from:start], number, base + damaged_from, reason)  # another record
+                    damaged_from = start
+                continue
+            if damaged_from is not None:
+                self._report(data[damaged_from:start], number, base + damaged_from, reason)
+                damaged_from = None
+            lines.append(Line(text, Cursor(number, base + stop)))
+            if len(lines) >= limit:
+                break
+        if damaged_from is not None:
+            self._report(data[damaged_from:stop], number, base + damaged_from, reason)
+        self._is_unsynced = True
+        self.cursor = Cursor(number, base + stop)
+
+    def _report(self, raw: bytes, number: int, offset: int, reason: str) -> None:
+        self._on_damage(Damage(self.folder, number, offset, raw.removesuffix(b"\n"), reason))
 
 
-def _pieces(piece: bytes) -> list[tuple[bytes | None, int]]:
-    """What a stretch between two newlines holds: (verified line or None, bytes it takes up with its newline).
-
-    Nearly always one line. Where a newline itself was damaged, two records stand in one stretch; each is found
-    again by the seal at its end.
-    """
-    if is_whole(piece):
-        return [(piece, len(piece) + 1)]
-    found: list[tuple[bytes | None, int]] = []
+def _records(data: bytes) -> Iterator[tuple[int, int, bytes | None]]:
+    """(start, stop, verified line or None) of everything in some bytes, newlines included, without a gap."""
     start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        if end < 0:
+            end = len(data)
+        piece = data[start:end]
+        stop = min(end + 1, len(data))
+        if is_whole(piece):
+            yield start, stop, piece
+        else:
+            yield from _salvage(piece, start, stop)
+        start = stop
+
+
+def _salvage(piece: bytes, start: int, stop: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """The records in a stretch between two newlines that is not simply one.
+
+    Where a newline was damaged or lost, two records stand in one stretch; each is found again by the seal at its
+    end, which cannot occur inside of a record. What used to be the newline may still stand before the second.
+    """
+    done = 0
     for match in _SEALED_END.finditer(piece):
         end = match.end()
-        if end > start and is_whole(piece[start:end]):
-            found.append((piece[start:end], end - start + 1))
-            start = end + 1  # step over what used to be a newline
-    if start <= len(piece):
-        rest = len(piece) - start + 1
-        if rest > 1 or not found:
-            found.append((None, rest))
-        elif rest == 1:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
-    return found
+        text = next((piece[at:end] for at in (done, done + 1) if is_whole(piece[at:end])), None)
+        is_last = len(piece) - end <= 1  # nothing is left but, at most, what used to be a newline
+        yield start + done, stop if is_last else start + end, text
+        done = len(piece) if is_last else end
+        if is_last:
+            return
+    if done < len(piece) or not piece:
+        yield start + done, stop, None
