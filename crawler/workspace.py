@@ -1,16 +1,16 @@
 """Every path, flag file and lock of a workspace: the one place that knows where things lie.
 
-    workspace/
-      pause stop pause.<stage> stop.<stage>     flag files: touch them, remove them
-      spool/jobs/<domain>/NNN.jsonl             scheduler → fetchers, one folder a domain, with bookmark.json
-      spool/releases/NNN.jsonl                  scheduler → fetchers: "domain D has new jobs"
-      spool/results/<writer>/NNN.jsonl          fetchers (and the scheduler's decisions) → ingest; kept
-      spool/feed/NNN.jsonl                      ingest → scheduler: hints
-      state/                                    small files: run.json, scheduler.json, gates/, robots/
-      locks/                                    roles, domain leases, slots; released by the kernel
-      bells/                                    named pipes that wake a stage early
-      status/<stage>.json                       heartbeats
-      quarantine/                               broken spool lines, set aside
+workspace/
+  pause stop pause.<stage> stop.<stage>     flag files: touch them, remove them
+  spool/jobs/<domain>/NNN.jsonl             scheduler → fetchers, one folder a domain, with bookmark.json
+  spool/releases/NNN.jsonl                  scheduler → fetchers: "domain D has new jobs"
+  spool/results/<writer>/NNN.jsonl          fetchers (and the scheduler's decisions) → ingest; kept
+  spool/feed/NNN.jsonl                      ingest → scheduler: hints
+  state/                                    small files: run.json, scheduler.json, gates/, robots/
+  locks/                                    roles, domain leases, slots; released by the kernel
+  bells/                                    named pipes that wake a stage early
+  status/<stage>.json                       heartbeats
+  quarantine/                               broken spool lines, set aside
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Workspace:
             ):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise WorkspaceError(f"cannot use {self.root} as a workspace: {problem.strerror}: {problem.filename}") from None
+            raise WorkspaceError(
+                f"cannot use {self.root} as a workspace: {problem.strerror}: {problem.filename}"
+            ) from None
 
     # -- per domain, host, writer --------------------------------------------------------------------
 
@@ -139,7 +141,7 @@ class Workspace:
         """Become the one `role` of this workspace, until the process ends. Raises RoleTaken."""
         lock = FileLock(self.locks / f"{role}.lock")
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=0.05, poll_interval=0.01)  # long enough to outlast a look by `is_role_taken`
         except Timeout:
             raise RoleTaken(role, self.root) from None
         return lock

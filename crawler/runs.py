@@ -1,0 +1,57 @@
+"""Which run is it, and is it over? `state/run.json`, and what the records of runs add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import orjson
+
+from crawler.records import RunEvent
+from crawler.workspace import Workspace, write_atomically
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run by number, and how it stands."""
+
+    number: int
+    status: RunStatus
+
+
+_AFTER = {
+    "started": RunStatus.RUNNING,
+    "resumed": RunStatus.RUNNING,
+    "interrupted": RunStatus.INTERRUPTED,
+    "finished": RunStatus.COMPLETED,
+}
+
+
+def standing(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
+    """The newest run: what the map knows, and then the events that it has not taken in yet, in order."""
+    run = known
+    for event in events:
+        if event.event in _AFTER and (run is None or event.run >= run.number):
+            run = Run(event.run, _AFTER[event.event])
+    return run
+
+
+def read_run(workspace: Workspace) -> Run | None:
+    """What `state/run.json` says; None if there is none, or none that can be read."""
+    try:
+        fields = orjson.loads(workspace.run_file.read_bytes())
+        return Run(int(fields["run"]), RunStatus(fields["status"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_run(workspace: Workspace, run: Run) -> None:
+    content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value})
+    write_atomically(workspace.run_file, content)
