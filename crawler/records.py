@@ -204,7 +204,21 @@ def dump(record: Record) -> bytes:
     for name in record.__dataclass_fields__:
         if name != "kind":
             fields[name] = getattr(record, name)
-    return orjson.dumps(fields)
+    try:
+        return orjson.dumps(fields, default=tuple)  # ledger entries are named tuples
+    except TypeError:  # half a surrogate pair in what a page said; JSON in UTF-8 cannot hold it
+        return orjson.dumps(_whole_characters(fields), default=tuple)
+
+
+def _whole_characters(value: Any) -> Any:
+    """The same value with every lone surrogate in its texts replaced, as a browser would show it."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(name): _whole_characters(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_characters(each) for each in value]
+    return value
 
 
 def parse(line: bytes) -> Record:
@@ -216,7 +230,7 @@ def parse(line: bytes) -> Record:
     if not isinstance(fields, dict):
         raise RecordError("not a JSON object")
     version = fields.pop("v", None)
-    if version != VERSION:
+    if version != VERSION or version is True:
         raise RecordError(f"record version {version!r}; this program reads version {VERSION}")
     kind = fields.pop("kind", None)
     cls = _KINDS.get(kind) if isinstance(kind, str) else None
@@ -230,19 +244,27 @@ def parse(line: bytes) -> Record:
         if kind == "page" or kind == "robots":
             fields["ledger"] = tuple([Exchange(*entry) for entry in fields.get("ledger", ())])
             if kind == "page":
-                fields["hrefs"] = tuple(fields.get("hrefs", ()))
+                fields["hrefs"] = _texts(fields.get("hrefs", []))
         elif kind == "family":
-            fields["spare"] = tuple(fields.get("spare", ()))
+            fields["spare"] = _texts(fields.get("spare", []))
         elif kind == "feed":
-            fields["work"] = tuple([(domain, priority) for domain, priority in fields["work"]])
-            fields["done"] = tuple([(domain, tuple(ids)) for domain, ids in fields["done"]])
-            fields["closed"] = tuple(fields["closed"])
+            fields["work"] = tuple([(domain, priority) for domain, priority in fields.get("work", [])])
+            fields["done"] = tuple([(domain, tuple(ids)) for domain, ids in fields.get("done", [])])
+            fields["closed"] = _texts(fields.get("closed", []))
         closes = fields.get("closes")
         if closes is not None:
-            fields["closes"] = Closure(**closes)
+            fields["closes"] = Closure(closes["reason"], closes["request_number"], closes.get("limit"))
+        if type(fields["run"]) is not int:
+            raise TypeError("run is not a number")
         return cls(**fields)  # type: ignore[no-any-return]
     except (TypeError, ValueError, KeyError) as problem:
         raise RecordError(f"a broken {kind} record: {problem}") from None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return tuple(value)
 
 
 def identity(result: PageResult) -> tuple[int, str]:

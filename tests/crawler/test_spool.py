@@ -447,7 +447,7 @@ def test_the_segments_name_and_its_folders_name_are_durable_before_the_first_syn
     real = os.fsync
 
     def note(descriptor: int) -> None:
-        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)
@@ -465,7 +465,7 @@ def test_a_reader_makes_an_unfinished_segment_durable_before_it_leaves_it(
 ) -> None:
     write(tmp_path, 4, segment_bytes=1)
     synced: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(str(Path(f"/proc/self/fd/{number}").readlink())))
     reader = Reader(tmp_path)
     reader.read()
     reader.sync()
