@@ -1,0 +1,237 @@
+"""Content codings, undone piece by piece with a cap on what comes out. Pure.
+
+A body goes through a chain of stages, outermost coding first. Every stage hands on pieces of at most `PIECE`
+bytes, so memory stays flat however far the input expands; the end of the chain stops everything at the cap.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import brotli  # type: ignore[import-untyped]
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PIECE = 64 * 1024
+MOST_CODINGS = 5
+ZSTD_WINDOW_LOG = 23  # 8 MiB, all that RFC 9659 allows a server to ask of us
+
+
+class BadEncoding(Exception):
+    """The body is not what its Content-Encoding says."""
+
+
+class Stage(Protocol):
+    """One coding. `is_finished` tells whether the compressed stream reached its own end."""
+
+    is_finished: bool
+
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class Gzip:
+    """gzip, several members too; what follows the last member and is none is ignored, as browsers do."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self._members = 0
+        self.is_finished = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.is_finished:
+            if self._members < 0 or not data:
+                return
+            self._begin_member()
+        while True:
+            try:
+                out = self._stream.decompress(data, PIECE)
+            except zlib.error as error:
+                if self._members == 0:
+                    raise BadEncoding("the gzip data is broken") from error
+                self._members, self.is_finished = -1, True
+                return
+            if out:
+                yield out
+            if self._stream.eof:
+                self._members += 1
+                data = self._stream.unused_data
+                if not data:
+                    self.is_finished = True
+                    return
+                self._begin_member()
+                continue
+            data = self._stream.unconsumed_tail
+            if not data and len(out) < PIECE:
+                return
+
+    def _begin_member(self) -> None:
+        self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self.is_finished = False
+
+
+class Deflate:
+    """`deflate`: zlib as the standard wants it, or raw deflate as many servers send it."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+        self._head = b""
+        self.is_finished = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.is_finished:
+            return
+        if self._stream is None:
+            self._head += data
+            if len(self._head) < 2:
+                return
+            data = self._head
+            self._stream = zlib.decompressobj(zlib.MAX_WBITS if _is_zlib(data) else -zlib.MAX_WBITS)
+        while True:
+            try:
+                out = self._stream.decompress(data, PIECE)
+            except zlib.error as error:
+                raise BadEncoding("the deflate data is broken") from error
+            if out:
+                yield out
+            data = self._stream.unconsumed_tail
+            if self._stream.eof:
+                self.is_finished = True
+                return
+            if not data and len(out) < PIECE:
+                return
+
+
+def _is_zlib(head: bytes) -> bool:
+    return head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and (head[0] << 8 | head[1]) % 31 == 0
+
+
+class Brotli:
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+        self.is_finished = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.is_finished:
+            return
+        while True:
+            try:
+                out = self._stream.process(data, output_buffer_limit=PIECE)
+            except brotli.error as error:
+                raise BadEncoding("the brotli data is broken") from error
+            if out:
+                yield out
+            data = b""
+            if self._stream.is_finished():
+                self.is_finished = True
+                return
+            if self._stream.can_accept_more_data():
+                return
+
+
+class Zstd:
+    """zstd, several frames too."""
+
+    def __init__(self) -> None:
+        self._begin_frame()
+
+    def _begin_frame(self) -> None:
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
+        self._stream = zstd.ZstdDecompressor(options=options)
+        self.is_finished = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.is_finished:
+            if not data:
+                return
+            self._begin_frame()
+        while True:
+            try:
+                out = self._stream.decompress(data, max_length=PIECE)
+            except zstd.ZstdError as error:
+                raise BadEncoding("the zstd data is broken") from error
+            if out:
+                yield out
+            data = b""
+            if self._stream.eof:
+                data = self._stream.unused_data
+                if not data:
+                    self.is_finished = True
+                    return
+                self._begin_frame()
+            elif self._stream.needs_input:
+                return
+
+
+STAGES: dict[str, type[Gzip] | type[Deflate] | type[Brotli] | type[Zstd]] = {
+    "gzip": Gzip,
+    "x-gzip": Gzip,
+    "deflate": Deflate,
+    "br": Brotli,
+    "zstd": Zstd,
+}
+
+
+def codings(header: str | None) -> list[str]:
+    """The codings of a Content-Encoding that need undoing, in the order they were applied.
+
+    Names that nobody knows (`none`, `utf-8`, …) are passed over as browsers pass them over.
+    """
+    if not header:
+        return []
+    names = [name.strip().lower() for name in header.split(",")]
+    return [name for name in names if name in STAGES]
+
+
+class Collector:
+    """The end of the chain: the decoded body, never longer than `limit`. `is_cut` once there was more."""
+
+    def __init__(self, applied: Iterable[str], limit: int) -> None:
+        names = list(applied)
+        if len(names) > MOST_CODINGS:
+            raise BadEncoding(f"{len(names)} codings on top of each other")
+        self._stages: list[Stage] = [STAGES[name]() for name in reversed(names)]
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self.size = 0
+        self.is_cut = False
+
+    def feed(self, data: bytes) -> bool:
+        """Take wire bytes. False: the cap is reached and no more are wanted."""
+        if not self._stages:
+            return self._keep(data)
+        return self._run(0, data)
+
+    def _run(self, index: int, data: bytes) -> bool:
+        is_last = index + 1 == len(self._stages)
+        for piece in self._stages[index].pieces(data):
+            if not (self._keep(piece) if is_last else self._run(index + 1, piece)):
+                return False
+        return True
+
+    def _keep(self, piece: bytes) -> bool:
+        room = self._limit - self.size
+        if len(piece) > room:
+            self.is_cut = True
+            piece = piece[:room]
+        if piece:
+            self._parts.append(piece)
+            self.size += len(piece)
+        return not self.is_cut
+
+    @property
+    def is_whole(self) -> bool:
+        """Did every compressed stream reach its end?"""
+        return all(stage.is_finished for stage in self._stages)
+
+    def prefix(self, length: int) -> bytes:
+        """The first decoded bytes so far."""
+        return b"".join(self._parts[: length + 1])[:length] if self._parts else b""
+
+    def body(self) -> bytes:
+        return b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
