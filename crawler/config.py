@@ -23,6 +23,7 @@ from crawler import checks
 from crawler.advice import TEMPLATE, describe, warnings
 from crawler.checks import U32, U63, Bad, Check, whole_number
 from crawler.classify import matches
+from crawler.errors import UsageError
 from crawler.settings import (
     Config,
     CrawlerSettings,
@@ -112,7 +113,7 @@ class Mistake(NamedTuple):
         return f"{self.path}: found {self.found}; allowed: {self.allowed}"
 
 
-class ConfigError(Exception):
+class ConfigError(UsageError):
     """The configuration cannot be used. `mistakes` holds every one; the text lists them all, for people."""
 
     def __init__(self, source: Path | str, mistakes: Iterable[Mistake] = (), sentence: str | None = None) -> None:

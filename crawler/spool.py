@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.errors import SumiError
 from crawler.workspace import sync_folder
 
 SEGMENT_BYTES = 16 * 1024 * 1024
@@ -34,7 +35,7 @@ _SEALED_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _NAME = re.compile(r"(\d{12})\.jsonl", re.ASCII)
 
 
-class SpoolError(OSError):
+class SpoolError(SumiError, OSError):
     """The spool could not be written. What was appended before the last `sync` may not be there."""
 
 

@@ -23,10 +23,12 @@ from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
 
+from crawler.errors import SumiError
+
 STAGES = ("scheduler", "fetcher", "ingest")
 
 
-class WorkspaceError(Exception):
+class WorkspaceError(SumiError):
     """The workspace cannot be used; the message says why and what to do."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from crawler.errors import SumiError
 from crawler.records import RecordError, Result, RunEvent, parse
 from crawler.settings import Config
 from crawler.spool import Cursor, Damage, Reader, end_of, segment_path, segments
@@ -25,7 +26,7 @@ BATCH = 2000
 Progress = Callable[[int, int], None]  # (bytes read, bytes in all)
 
 
-class ReplayError(Exception):
+class ReplayError(SumiError):
     """The replay cannot be done; the message says why."""
 
 
