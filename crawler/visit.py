@@ -42,8 +42,8 @@ _AFTER_RETRIES = {
     "dns-temporary": PageState.UNREACHABLE,
 }
 _PAGE_EXTENSIONS = frozenset(
-    ("asp", "aspx", "cfm", "cgi", "do", "htm", "html", "jsf", "jsp", "jspx", "php", "php3", "php4", "php5", "phtml")
-    + ("pl", "py", "rb", "shtm", "shtml", "xht", "xhtml")
+    {"asp", "aspx", "cfm", "cgi", "do", "htm", "html", "jsf", "jsp", "jspx", "php", "php3", "php4", "php5"}
+    | {"phtml", "pl", "py", "rb", "shtm", "shtml", "xht", "xhtml"}
 )
 _HEADER_LENGTH = 300
 

@@ -1,0 +1,171 @@
+"""A domain in one fetcher's hands: its lease, its bookmark, and what a fetcher before may have left undone.
+
+The bookmark (`bookmark.json` beside the jobs) says behind which job every result is durable, and whose spool the
+results since then are in. Whoever takes the lease of a fetcher that died reads those results first, so that no
+visit is made twice whose result is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+from filelock import FileLock, Timeout
+
+from crawler.records import Closure, Job, PageResult, RecordError, RobotsResult, parse
+from crawler.spool import Cursor, Reader, segment_path
+from crawler.workspace import Workspace, write_atomically
+
+BOOKMARK = "bookmark.json"
+_START = Cursor()
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """All jobs before `jobs` are settled and durable. `holder` is who has been at work since, with results from
+    `results` on; None: nobody, it was left in order.
+    """
+
+    jobs: Cursor = _START
+    holder: str | None = None
+    results: Cursor = _START
+
+
+def read_bookmark(folder: Path) -> Bookmark:
+    """The bookmark of a domain's job folder; a missing or unreadable one is the very start."""
+    try:
+        fields = orjson.loads((folder / BOOKMARK).read_bytes())
+        results = fields.get("results") or (0, 0)
+        return Bookmark(
+            Cursor(int(fields["segment"]), int(fields["offset"])),
+            fields.get("holder") or None,
+            Cursor(int(results[0]), int(results[1])),
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return Bookmark()
+
+
+def write_bookmark(folder: Path, bookmark: Bookmark) -> None:
+    """Replace the bookmark, durably. The results before it must be durable already."""
+    fields = {
+        "v": 1,
+        "segment": bookmark.jobs.segment,
+        "offset": bookmark.jobs.offset,
+        "holder": bookmark.holder,
+        "results": [bookmark.results.segment, bookmark.results.offset],
+    }
+    try:
+        write_atomically(folder / BOOKMARK, orjson.dumps(fields))
+    except FileNotFoundError:
+        pass  # the whole folder is gone: its jobs are all settled
+
+
+def take_lease(workspace: Workspace, domain: str) -> FileLock | None:
+    """Become the one fetcher of a domain; None if another one is."""
+    lock = FileLock(workspace.lease_of(domain), thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return None
+    return lock
+
+
+def read_jobs(reader: Reader, limit: int) -> list[tuple[Job, Cursor]]:
+    """The next jobs of a domain, each with the cursor behind it; what is no job is stepped over."""
+    found = []
+    for line in reader.read(limit):
+        try:
+            record = parse(line.body)
+        except RecordError:
+            continue
+        if isinstance(record, Job):
+            found.append((record, line.end))
+    return found
+
+
+@dataclass(slots=True)
+class LeftBehind:
+    """What a dead fetcher's result spool says of one domain.
+
+    `ledgered`: (run, cursor behind the line, requests to the domain in its ledger).
+    """
+
+    done: set[tuple[int, str]] = field(default_factory=set)
+    closes: dict[int, Closure] = field(default_factory=dict)
+    ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
+    segments: set[int] = field(default_factory=set)
+
+
+class ResultIndex:
+    """One writer's results from some cursor on, by domain. Reads each line once, however many domains ask."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._start: Cursor | None = None
+        self._end = _START
+        self._lines: dict[str, list[tuple[Cursor, PageResult | RobotsResult, int]]] = {}
+
+    def since(self, domain: str, cursor: Cursor) -> LeftBehind:
+        """What was written for a domain behind `cursor`; it is durable when this returns."""
+        if self._start is None:
+            self._start = self._end = cursor
+        elif cursor < self._start:
+            self._add(cursor, self._start)
+            self._start = cursor
+        self._end = self._add(self._end, None)
+        left = LeftBehind()
+        for end, result, requests in self._lines.get(domain, ()):
+            if end <= cursor:
+                continue
+            left.segments.add(end.segment)
+            left.ledgered.append((result.run, end, requests))
+            if isinstance(result, PageResult):
+                left.done.add((result.run, result.key))
+                if result.closes is not None:
+                    left.closes[result.run] = result.closes
+        for number in left.segments:
+            self._sync(number)
+        return left
+
+    def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
+        reader = Reader(self._folder, start)
+        try:
+            for end, result in self._read(reader):
+                if stop is not None and end > stop:
+                    break
+                # Requests to other domains were counted at their own gates when they were made.
+                requests = sum(entry.domain == result.domain for entry in result.ledger)
+                self._lines.setdefault(result.domain, []).append((end, _slim(result), requests))
+            return reader.cursor
+        finally:
+            reader.close()
+
+    @staticmethod
+    def _read(reader: Reader) -> Iterator[tuple[Cursor, PageResult | RobotsResult]]:
+        for line in reader:
+            try:
+                record = parse(line.body)
+            except RecordError:
+                continue
+            if isinstance(record, PageResult | RobotsResult):
+                yield line.end, record
+
+    def _sync(self, number: int) -> None:
+        try:
+            descriptor = os.open(segment_path(self._folder, number), os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _slim(result: PageResult | RobotsResult) -> PageResult | RobotsResult:
+    """What is worth keeping in memory of a result: not its links."""
+    if isinstance(result, RobotsResult):
+        return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome)
+    return PageResult(result.run, result.key, "", result.domain, result.at, result.state, closes=result.closes)
