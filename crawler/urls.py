@@ -169,7 +169,7 @@ def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
 
 def without_www(host: str) -> str:
     """The host without leading `www.`s, as far as something with a dot in it remains."""
-    while host.startswith("www.") and host.find(".", 4) > 4:
+    while host.startswith("www.") and host.find(".", 4) > 4 and not host.endswith("."):
         host = host[4:]
     return host
 
