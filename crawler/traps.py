@@ -9,6 +9,7 @@ beyond the share is recorded with the family's error, not dropped. The scheduler
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from crawler.settings import TrapSettings
@@ -45,13 +46,10 @@ def shape_error(key: str, traps: TrapSettings) -> str | None:
     if traps.max_path_depth and len(segments) > traps.max_path_depth:
         return f"trap-path-depth: the path has {len(segments)} segments, more than {traps.max_path_depth}"
     limit = traps.max_path_repeats
-    if limit and len(segments) > limit and len(segments) - len(set(segments)) >= limit:
-        for segment in segments:
-            count = segments.count(segment)
-            if count > limit:
-                return (
-                    f"trap-path-repeats: {_short(segment)!r} is in the path {count} times, more than {limit}"
-                )
+    if limit and len(segments) - len(set(segments)) >= limit:
+        segment, count = Counter(segments).most_common(1)[0]
+        if count > limit:
+            return f"trap-path-repeats: {_short(segment)!r} is in the path {count} times, more than {limit}"
     return None
 
 
@@ -77,9 +75,7 @@ def family_of(key: str, traps: TrapSettings) -> Family | None:
     if form == path:
         return None
     name = key[8:slash] + form
-    return Family(
-        name, limit, f"trap-similar-paths: {_visited(limit)} of the form {_short(name)} in this run"
-    )
+    return Family(name, limit, f"trap-similar-paths: {_visited(limit)} of the form {_short(name)} in this run")
 
 
 def _blank(match: re.Match[str]) -> str:
