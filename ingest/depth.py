@@ -1,95 +1,100 @@
 """PURE. Depth by relaxation: what a page's distances become when a link to it is followed.
 
-A page's distances are a *profile*: the set of (origin, depth) over the quality entries that reach it. Crawls have
-few different profiles and very many links, so profiles are numbered and every sum is worked out once: relaxing a
-link is then one dictionary look-up, and it is nearly always the look-up that says "nothing new".
+A page's distances to all quality entries are one integer, its *reach*: a field of bits for each origin, holding
+`max_depth + 2 - depth`, and 0 where there is no way. Nearer is larger, so that what a link brings is combined with
+what a page has by taking the larger of each pair of fields, and that is a handful of operations on two integers,
+however many origins there are. Following a million links from pages with dozens of origins each stays cheap.
+
+The top bit of every field is a guard and always 0: it catches the borrow when two fields are compared.
 
 Invariants:
-- a profile holds no depth above `max_depth + 1`; deeper is not recorded;
+- no depth above `max_depth + 1` has a field value; deeper is not recorded;
 - `merge` only ever lowers depths or adds origins, so relaxation ends, in whatever order it is done.
 """
 
 from __future__ import annotations
 
-Vector = tuple[tuple[int, int], ...]  # ((origin, depth), …), origins ascending
+from collections.abc import Iterable, Iterator
 
-NOWHERE = 0  # the number of the empty profile: no followed way leads here
+NOWHERE = 0  # no followed way leads here
 
 
-class Profiles:
-    """Numbers profiles and remembers what becomes of them. `fresh` are those made since it was last emptied."""
+class Distances:
+    """The arithmetic of reaches for one `max_depth` and one number of origins."""
 
-    def __init__(self, max_depth: int) -> None:
+    def __init__(self, max_depth: int, origins: int) -> None:
         self.max_depth = max_depth
-        self._vectors: dict[int, Vector] = {NOWHERE: ()}
-        self._numbers: dict[Vector, int] = {(): NOWHERE}
+        self._top = max_depth + 2
+        self.width = self._top.bit_length() + 1
+        self._ones = sum(1 << (index * self.width) for index in range(max(origins, 1)))
+        self.guards = self._ones << (self.width - 1)
+        self._values = self.guards - self._ones
         self._nearest: dict[int, int | None] = {NOWHERE: None}
-        self._arrivals: dict[tuple[int, bool], int] = {}
-        self._merged: dict[tuple[int, int, int], int] = {}
-        self.fresh: list[int] = []
 
-    def load(self, number: int, vector: Vector) -> None:
-        """Take in a profile that the database already numbers."""
-        self._vectors[number] = vector
-        self._numbers[vector] = number
-        self._nearest[number] = min(depth for _, depth in vector) if vector else None
+    def pack(self, depths: Iterable[tuple[int, int]]) -> int:
+        """The reach of (origin, depth) pairs."""
+        return sum((self._top - depth) << (origin * self.width) for origin, depth in depths)
 
-    def number(self, vector: Vector) -> int:
-        """The number of a profile, new ones counted on."""
-        found = self._numbers.get(vector)
-        if found is None:
-            found = len(self._vectors)
-            self.load(found, vector)
-            self.fresh.append(found)
+    def unpack(self, reach: int) -> Iterator[tuple[int, int]]:
+        """The (origin, depth) pairs of a reach, origins ascending."""
+        return self.differences(NOWHERE, reach)
+
+    def differences(self, before: int, after: int) -> Iterator[tuple[int, int]]:
+        """The (origin, depth) pairs of `after` that `before` does not have; the cost is in what differs."""
+        mask = (1 << self.width) - 1
+        changed = before ^ after
+        while changed:
+            origin = ((changed & -changed).bit_length() - 1) // self.width
+            shift = origin * self.width
+            value = (after >> shift) & mask
+            if value:
+                yield origin, self._top - value
+            changed &= ~(mask << shift)
+
+    def vanished(self, before: int, after: int) -> list[int]:
+        """Origins that `before` has a way from and `after` has not."""
+        still = {origin for origin, _ in self.unpack(after)}
+        return [origin for origin, _ in self.unpack(before) if origin not in still]
+
+    def nearest(self, reach: int) -> int | None:
+        """The least depth over all origins; None where there is no followed way."""
+        known = self._nearest.get(reach, -1)
+        if known != -1:
+            return known
+        found = None
+        for value in range(self._top, 0, -1):
+            if ((reach | self.guards) - value * self._ones) & self.guards:
+                found = self._top - value
+                break
+        if len(self._nearest) > 200_000:  # a memory of sums, not a store: it may be forgotten at any time
+            self._nearest.clear()
+        self._nearest[reach] = found
         return found
-
-    def vector(self, number: int) -> Vector:
-        return self._vectors[number]
-
-    def nearest(self, number: int) -> int | None:
-        """The least depth of a profile; None where there is no followed way."""
-        return self._nearest[number]
-
-    def pinned(self, origins: tuple[int, ...]) -> int:
-        """The profile of a page that lies inside these quality entries: depth 0 for each."""
-        return self.number(tuple((origin, 0) for origin in sorted(origins)))
 
     def arrival(self, source: int, is_redirect: bool) -> int:
-        """What a followed link (one step more) or a redirect (no step) brings from a page with this profile."""
-        key = (source, is_redirect)
-        found = self._arrivals.get(key)
-        if found is None:
-            step = 0 if is_redirect else 1
-            # A page at max_depth + 1 for an origin is not crawled on that origin's account, so it leads no further.
-            found = self.number(
-                tuple((origin, depth + step) for origin, depth in self._vectors[source] if depth <= self.max_depth)
-            )
-            self._arrivals[key] = found
-        return found
+        """What a followed link (one step more) or a redirect (no step) brings from a page with this reach.
 
-    def merge(self, target: int, arriving: int, pin: int) -> int:
-        """The target's profile once this has arrived; `pin` is what it has for lying inside quality entries."""
-        key = (target, arriving, pin)
-        found = self._merged.get(key)
-        if found is None:
-            best: dict[int, int] = {}
-            for part in (target, arriving, pin):
-                for origin, depth in self._vectors[part]:
-                    if depth < best.get(origin, depth + 1):
-                        best[origin] = depth
-            found = self.number(tuple(sorted(best.items())))
-            if len(self._merged) > 500_000:  # a memory of sums, not a store: it may be forgotten at any time
-                self._merged.clear()
-            self._merged[key] = found
-        return found
+        A page at max_depth + 1 for an origin is not crawled on that origin's account, so it leads no further.
+        """
+        # A 1 at the foot of every field that holds at least 2.
+        deep_enough = (((source | self.guards) - 2 * self._ones) & self.guards) >> (self.width - 1)
+        kept = source & (deep_enough * ((1 << (self.width - 1)) - 1))
+        return kept if is_redirect else kept - deep_enough
+
+    def merge(self, target: int, arriving: int) -> int:
+        """The nearer of the two for every origin."""
+        guards = self.guards
+        not_less = ((target | guards) - arriving) & guards
+        if not_less == guards:
+            return target
+        keep = not_less - (not_less >> (self.width - 1))
+        return (target & keep) | (arriving & (self._values ^ keep))
 
 
-def vector_text(vector: Vector) -> str:
-    """A profile as the database keeps it: `1:0,4:2`."""
-    return ",".join(f"{origin}:{depth}" for origin, depth in vector)
+def reach_bytes(reach: int) -> bytes:
+    """A reach as the database keeps it: as few bytes as it needs."""
+    return reach.to_bytes((reach.bit_length() + 7) // 8, "little")
 
 
-def parse_vector(text: str) -> Vector:
-    if not text:
-        return ()
-    return tuple((int(origin), int(depth)) for origin, _, depth in (part.partition(":") for part in text.split(",")))
+def parse_reach(stored: bytes) -> int:
+    return int.from_bytes(stored, "little")

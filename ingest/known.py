@@ -41,7 +41,7 @@ class Domain:
         self.id = number
         self.name = name
         self.klass = klass
-        self.pin = pin  # the depth profile of every page in it that a followed way leads to
+        self.pin = pin  # the reach that lying inside quality entries gives to its pages
         self.run = run
         self.first_seen_run = run
         self.closed: str | None = None
@@ -79,14 +79,15 @@ class Page:
         "hash",
         "id",
         "is_dirty",
+        "is_reentered",
         "key",
-        "profile",
+        "reach",
         "redirect_error",
         "redirect_to",
         "seen_run",
         "state",
         "stored_priority",
-        "stored_profile",
+        "stored_reach",
         "stored_state",
         "stored_visited_run",
         "trap",
@@ -108,7 +109,7 @@ class Page:
         self.seen_run = run
         self.state = PageState.DISCOVERED
         self.error: str | None = None
-        self.profile = 0
+        self.reach = 0
         self.depth: int | None = None
         self.trap: str | None = None
         self.family: int | None = None
@@ -120,20 +121,21 @@ class Page:
         self.redirect_error: str | None = None
         self.stored_state: PageState | None = None  # None: not in the database yet
         self.stored_priority = 0
-        self.stored_profile = 0
+        self.stored_reach = 0
         self.stored_visited_run: int | None = None
         self.is_dirty = False
+        self.is_reentered = False  # a new run has seen it; depths of the run before may have to go
 
     def enter_run(self, run: int) -> None:
         """Seen again in a new run: its history stays in the row, its standing is found out anew."""
         self.seen_run = run
-        self.profile = 0
+        self.reach = 0
         self.depth = None
         self.visited = None
         self.visit_error = None
         self.redirect_to = None
         self.redirect_error = None
-        self.is_dirty = True
+        self.is_dirty = self.is_reentered = True
 
 
 class Generations(Generic[Key, Value]):

@@ -54,12 +54,13 @@ class Mapper:
     def __init__(self, config: Config, store: Store) -> None:
         self.config = config
         self.store = store
+        self._distances = store.distances
         self.resolver = Resolver(config.crawler.tracking_parameters)
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.stale = 0  # results of a run that is over
         self._max_depth = config.crawler.max_depth
-        self._spreading: deque[Page] = deque()  # visited pages whose depths changed
+        self._spreading: dict[int, Page] = {}  # visited pages whose depths changed, in the order they did
         self._opening: deque[Page] = deque()  # pages whose held result now counts
         self._held: set[int] = set()
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
@@ -79,7 +80,8 @@ class Mapper:
                 self._take_page(result, line, position)
             else:
                 self._take_event(result, line)
-            self._spread()
+        # Once for the whole batch: a page that is reached again and again on the way is carried on from once.
+        self._spread()
         self._links.clear()
 
     def commit(self) -> Changes:
@@ -133,7 +135,7 @@ class Mapper:
                 link = self.resolver.link(seed, seed)
                 if link is not None:
                     self.store.fetch({link.key: link.hash})
-                    self._reach(self._page(link, at), NOWHERE)
+                    self._reach_all([self._page(link, at)], NOWHERE)
         self._spread()
 
     def _take_run(self, event: RunEvent) -> None:
@@ -263,7 +265,7 @@ class Mapper:
             page = None  # known from an earlier run; no way to it has been seen in this one
         if number in self._held or (page is not None and page.visited is not None):
             self.duplicates += 1
-        elif page is None or not is_open(page.domain.klass, page.depth, page.trap, self._max_depth):
+        elif page is None or not self._is_open(page):
             self._held.add(number)
             self.store.changes.held[number] = (self.run, line)
         else:
@@ -299,11 +301,7 @@ class Mapper:
         changes.done.append(page)
         self._settle(page)
         if kind != LINK_NOT_FOLLOWED:
-            arriving = self.store.profiles.arrival(page.profile, kind == LINK_REDIRECT)
-            merge = self.store.profiles.merge
-            for linked in targets:
-                if merge(linked.profile, arriving, linked.domain.pin) != linked.profile:
-                    self._reach(linked, arriving)
+            self._reach_all(targets, self._distances.arrival(page.reach, kind == LINK_REDIRECT))
         if page.redirect_to is not None:
             self._judge_redirects(page)
         if result.closes is not None:
@@ -318,23 +316,32 @@ class Mapper:
 
     # -- consequences --------------------------------------------------------------------------------
 
-    def _reach(self, page: Page, arriving: int) -> None:
-        """A followed way with this profile leads to the page."""
-        profiles = self.store.profiles
-        reached = profiles.merge(page.profile, arriving, page.domain.pin)
-        if reached == page.profile:
-            return
-        page.profile = reached
-        page.depth = profiles.nearest(reached)
-        self._settle(page)
+    def _reach_all(self, pages: Iterable[Page], arriving: int) -> None:
+        """A followed way that brings this reach leads to each of these pages."""
+        merge = self._distances.merge
+        for page in pages:
+            before = page.reach
+            # A page that has no way yet gets, with the first one, what lying inside quality entries gives.
+            after = merge(before or page.domain.pin, arriving)
+            if after != before:
+                self._reach(page, after)
+
+    def _reach(self, page: Page, reach: int) -> None:
+        """The page's depths are now these."""
+        page.reach = reach
+        nearest = self._distances.nearest(reach)
+        if nearest != page.depth:
+            page.depth = nearest
+            self._settle(page)
+        else:  # the state hangs on the least depth alone
+            self.store.touch(page)
         if page.visited is not None:
-            self._spreading.append(page)
-        elif (
-            self._held
-            and hash64(page.key) in self._held
-            and is_open(page.domain.klass, page.depth, page.trap, self._max_depth)
-        ):
+            self._spreading[page.id] = page
+        elif self._held and hash64(page.key) in self._held and self._is_open(page):
             self._opening.append(page)
+
+    def _is_open(self, page: Page) -> bool:
+        return is_open(page.domain.klass, page.depth, page.trap, self._max_depth)
 
     def _release_held(self, page: Page) -> None:
         number = hash64(page.key)
@@ -352,16 +359,17 @@ class Mapper:
 
     def _spread(self) -> None:
         """Carry changed depths on over the recorded links, until nothing changes any more."""
+        arrival = self._distances.arrival
         while self._spreading or self._opening:
             if self._opening:
                 self._release_held(self._opening.popleft())
                 continue
-            page = self._spreading.popleft()
+            page = self._spreading.pop(next(iter(self._spreading)))
             edges = self.store.out_links(page, self.run)
-            targets = self.store.pages_by_id([number for number, kind in edges if kind != LINK_NOT_FOLLOWED])
-            for number, kind in edges:
-                if kind != LINK_NOT_FOLLOWED:
-                    self._reach(targets[number], self.store.profiles.arrival(page.profile, kind == LINK_REDIRECT))
+            if not edges or edges[0][1] == LINK_NOT_FOLLOWED:
+                continue  # all links of one visit are of one kind
+            targets = self.store.pages_by_id([number for number, _ in edges])
+            self._reach_all(targets, arrival(page.reach, edges[0][1] == LINK_REDIRECT))
 
     def _judge_redirects(self, page: Page) -> None:
         """A redirect was recorded: look again at every page whose chain of redirects now leads through it."""
@@ -371,7 +379,7 @@ class Mapper:
             sources: set[int] = set()
             for reached in edge:
                 sources |= self.store.redirecting_to(reached, self.run)
-            edge = [p for p in self.store.pages_by_id(sources - affected.keys()).values() if p.redirect_to is not None]
+            edge = [p for p in self.store.pages_by_id(sources - affected.keys()) if p.redirect_to is not None]
             if not edge:
                 break
             affected.update((p.id, p) for p in edge)
@@ -388,7 +396,7 @@ class Mapper:
             if here.redirect_to in chain:
                 return redirect_error(chain, True)
             chain.append(here.redirect_to)
-            here = self.store.pages_by_id([here.redirect_to])[here.redirect_to]
+            here = self.store.pages_by_id([here.redirect_to])[0]
         return redirect_error(chain, False)
 
     def _settle(self, page: Page, *, new_run: bool = False) -> None:

@@ -32,11 +32,6 @@ CREATE TABLE origins (                         -- quality entries, numbered for 
     pattern         TEXT NOT NULL UNIQUE
 );
 
-CREATE TABLE depth_profiles (                  -- the distinct sets of (origin, depth) that pages have
-    id              INTEGER PRIMARY KEY,
-    vector          TEXT NOT NULL UNIQUE       -- "origin:depth,origin:depth"
-);
-
 CREATE TABLE domain_states (                   -- every domain ever seen, in whatever class
     id                  INTEGER PRIMARY KEY AUTOINCREMENT,
     domain              TEXT NOT NULL UNIQUE,
@@ -73,7 +68,7 @@ CREATE TABLE pages (
     wire_url        TEXT,                      -- what is requested, where it is not the key
     domain_id       INTEGER NOT NULL REFERENCES domain_states(id),
     depth           INTEGER,                   -- the least of its depths in `seen_run`; NULL: no followed way here
-    profile         INTEGER NOT NULL DEFAULT 0,-- depth_profiles.id in `seen_run`; 0: none
+    reach           BLOB NOT NULL DEFAULT x'',  -- its depths in `seen_run`, packed (ingest/depth.py)
     seen_run        INTEGER NOT NULL,          -- the last run that saw a link to it (or seeded it)
     visited_run     INTEGER,                   -- the last run whose visit's result stands here
     redirect_to     INTEGER,                   -- pages.id, if that visit was redirected to another page

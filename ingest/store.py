@@ -17,25 +17,26 @@ import orjson
 
 from crawler.classify import Classifier, DomainClass
 from crawler.control import now_text
+from crawler.errors import SumiError
 from crawler.settings import Config
 from crawler.spool import Cursor, Damage
 from crawler.states import ERRORS, PageState
 from crawler.traps import shape_error
 from crawler.urls import hash64
-from ingest.depth import Profiles, parse_vector, vector_text
+from ingest.depth import Distances, parse_reach, reach_bytes
 from ingest.known import Domain, Generations, Page
 from ingest.plan import CLOSED_AS, priority
 from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
 
 _PAGE_COLUMNS = (
-    "id, url, url_hash, wire_url, domain_id, state, error_message, profile, depth, seen_run, visited_run,"
+    "id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
     " redirect_to, family, discovered_run"
 )
 _CHUNK = 400
 GENERATION = 100_000  # pages kept in memory, twice
 
 
-class StoreError(Exception):
+class StoreError(SumiError):
     """The map cannot be used; the message says why and what to do."""
 
 
@@ -73,7 +74,7 @@ class Store:
         self.path = path
         self.config = config
         self.db = _open(path)
-        self.profiles = Profiles(config.crawler.max_depth)
+        self.distances = Distances(config.crawler.max_depth, len(config.quality))
         self.classifier = Classifier(config)
         self.changes = Changes()
         self._pages: Generations[str, Page] = Generations(GENERATION)
@@ -84,12 +85,7 @@ class Store:
         self._recent_domains: Generations[str, Domain] = Generations(20_000)
         self._moved_hashes: dict[str, int] = {}  # keys whose first hash another page has already
         self.is_fresh = self._prepare()
-        self._origin_ids = self._load_origins()
-        self._origin_names = {
-            number: entry.domain for entry, number in zip(config.quality, self._origin_ids, strict=True)
-        }
-        for number, text in self.db.execute("SELECT id, vector FROM depth_profiles"):
-            self.profiles.load(number, parse_vector(text))
+        self._load_origins()
         self._next_page = self._first("SELECT coalesce(max(id), 0) + 1 FROM pages")
         self._next_domain = self._first("SELECT coalesce(max(id), 0) + 1 FROM domain_states")
         self.counts = self._load_counts()
@@ -123,17 +119,13 @@ class Store:
             )
         return False
 
-    def _load_origins(self) -> list[int]:
-        known = {pattern: number for number, pattern in self.db.execute("SELECT id, pattern FROM origins")}
-        fresh = max(known.values(), default=0) + 1
+    def _load_origins(self) -> None:
+        """Number the quality entries as the config lists them; other lists make another map (see `map_hash`)."""
+        self._origins = [entry.domain for entry in self.config.quality]
         self.db.execute("BEGIN")
-        for entry in self.config.quality:
-            if entry.domain not in known:
-                known[entry.domain] = fresh
-                self.db.execute("INSERT INTO origins VALUES (?, ?)", (fresh, entry.domain))
-                fresh += 1
+        self.db.execute("DELETE FROM origins")
+        self.db.executemany("INSERT INTO origins VALUES (?, ?)", enumerate(self._origins))
         self.db.execute("COMMIT")
-        return [known[entry.domain] for entry in self.config.quality]
 
     def _load_counts(self) -> dict[str, int]:
         """Figures for the heartbeat, kept up from here on."""
@@ -218,7 +210,7 @@ class Store:
         return found
 
     def _pin(self, origins: tuple[int, ...]) -> int:
-        return self.profiles.pinned(tuple(self._origin_ids[index] for index in origins))
+        return self.distances.pack((origin, 0) for origin in origins)
 
     def _new_domain(self, name: str, run: int) -> Domain:
         verdict = self.classifier.classify(name)
@@ -265,20 +257,21 @@ class Store:
                         self._moved_hashes[key] = hash64(key, probe + 1)
             missing, probe = collided, probe + 1
 
-    def pages_by_id(self, numbers: Iterable[int]) -> dict[int, Page]:
-        """Pages by their numbers; every number must exist."""
-        found: dict[int, Page] = {}
+    def pages_by_id(self, numbers: Iterable[int]) -> list[Page]:
+        """Pages by their numbers, in any order; every number must exist."""
+        found: list[Page] = []
         missing: list[int] = []
+        in_young, anywhere = self._pages_by_id.young.get, self._pages_by_id.get
         for number in numbers:
-            page = self._pages_by_id.get(number)
+            page = in_young(number) or anywhere(number)
             if page is None:
                 missing.append(number)
             else:
-                found[number] = page
+                found.append(page)
         for chunk in _chunks(sorted(missing)):
             marks = ",".join("?" * len(chunk))
-            for row in self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE id IN ({marks})", chunk):
-                found[row[0]] = self._page_of_row(row)
+            rows = self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE id IN ({marks})", chunk).fetchall()
+            found += [self._page_of_row(row) for row in rows]
         return found
 
     def new_page(self, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> Page:
@@ -299,7 +292,7 @@ class Store:
             domain_id,
             state,
             error,
-            profile,
+            reach,
             depth,
             seen,
             visited,
@@ -315,7 +308,7 @@ class Store:
         page = Page(number, key, hash_, wire, self._domain_by_id(domain_id), first, "")
         page.state = page.stored_state = PageState(state)
         page.error = error
-        page.profile = page.stored_profile = profile
+        page.reach = page.stored_reach = parse_reach(reach)
         page.depth = depth
         page.seen_run = seen
         page.visited_run = page.stored_visited_run = visited
@@ -383,7 +376,6 @@ class Store:
         db.execute("BEGIN IMMEDIATE")
         try:
             self._write_domains(done)
-            self._write_profiles()
             self._write_pages(done)
             self._write_links(done, run)
             self._write_references(done, run)
@@ -448,17 +440,10 @@ class Store:
             [(body, number) for number, body in done.robots.items()],
         )
 
-    def _write_profiles(self) -> None:
-        self.db.executemany(
-            "INSERT INTO depth_profiles VALUES (?, ?)",
-            [(number, vector_text(self.profiles.vector(number))) for number in self.profiles.fresh],
-        )
-        self.profiles.fresh.clear()
-
     def _write_pages(self, done: Changes) -> None:
         self.db.executemany(
             "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
-            " wire_url, domain_id, depth, profile, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " wire_url, domain_id, depth, reach, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     p.id,
@@ -472,7 +457,7 @@ class Store:
                     p.wire,
                     p.domain.id,
                     p.depth,
-                    p.profile,
+                    reach_bytes(p.reach),
                     p.seen_run,
                     p.family,
                 )
@@ -481,17 +466,17 @@ class Store:
         )
         dirty = sorted(done.pages.values(), key=_by_id)
         self.db.executemany(
-            "UPDATE pages SET state = ?, error_message = ?, depth = ?, profile = ?, seen_run = ?, redirect_to = ?"
+            "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ?, redirect_to = ?"
             " WHERE id = ?",
             [
-                (p.state.value, p.error, p.depth, p.profile, p.seen_run, p.redirect_to, p.id)
+                (p.state.value, p.error, p.depth, reach_bytes(p.reach), p.seen_run, p.redirect_to, p.id)
                 for p in dirty
                 if p.visit is None
             ],
         )
         visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
         self.db.executemany(
-            "UPDATE pages SET state = ?, error_message = ?, depth = ?, profile = ?, seen_run = ?, redirect_to = ?,"
+            "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ?, redirect_to = ?,"
             " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
             " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
             [
@@ -499,7 +484,7 @@ class Store:
                     p.state.value,
                     p.error,
                     p.depth,
-                    p.profile,
+                    reach_bytes(p.reach),
                     p.seen_run,
                     p.redirect_to,
                     p.visit.title,
@@ -518,20 +503,22 @@ class Store:
                 if p.visit is not None
             ],
         )
-        changed = [p for p in dirty if p.stored_profile and p.stored_profile != p.profile]
+        self._write_depths(done.new_pages, dirty)
+
+    def _write_depths(self, fresh: list[Page], dirty: list[Page]) -> None:
+        """Only what changed: within a run depths are lowered or added, and only a new run takes some away."""
+        names, changed = self._origins, self.distances.differences
+        rows: list[tuple[int, int, str, int]] = []
+        lost: list[tuple[int]] = []
+        for page in [*fresh, *dirty]:
+            number, before, after = page.id, page.stored_reach, page.reach
+            if before != after:
+                rows += [(number << 16 | o, number, names[o], depth) for o, depth in changed(before, after)]
+                if page.is_reentered:
+                    lost += [(number << 16 | o,) for o in self.distances.vanished(before, after)]
+        self.db.executemany("DELETE FROM page_depths WHERE id = ?", lost)
         self.db.executemany(
-            "DELETE FROM page_depths WHERE id BETWEEN ? AND ?",
-            [(p.id << 16, (p.id << 16) + 0xFFFF) for p in changed],
-        )
-        names, vector = self._origin_names, self.profiles.vector
-        self.db.executemany(
-            "INSERT INTO page_depths VALUES (?, ?, ?, ?)",
-            [
-                (p.id << 16 | origin, p.id, names[origin], depth)
-                for p in [*done.new_pages, *dirty]
-                if p.profile and (p.stored_state is None or p.stored_profile != p.profile)
-                for origin, depth in vector(p.profile)
-            ],
+            "INSERT INTO page_depths VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET depth = excluded.depth", rows
         )
 
     def _write_links(self, done: Changes, run: int) -> None:
@@ -637,8 +624,8 @@ class Store:
                 page.stored_visited_run = page.visited_run
                 page.visit = None
             page.stored_state = page.state
-            page.stored_profile = page.profile
-            page.is_dirty = False
+            page.stored_reach = page.reach
+            page.is_dirty = page.is_reentered = False
         for domain in done.domains.values():
             domain.is_new = domain.is_dirty = False
         self.counts["known"] = self._next_page - 1
