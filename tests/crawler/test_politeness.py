@@ -1,0 +1,335 @@
+"""The gate of a domain: spacing, budget, and what it makes of deaths, boots and clocks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.politeness import (
+    Busy,
+    Gate,
+    GateRecord,
+    LedgerMark,
+    Moment,
+    NotYet,
+    Open,
+    Shut,
+    Slots,
+    admit,
+    fair_share,
+    for_run,
+    newest,
+    next_allowed,
+    pack,
+    settle,
+    unpack,
+)
+from crawler.records import Closure
+
+BOOT, OTHER_BOOT = "0" * 31 + "1", "0" * 31 + "2"
+MS = 1_000_000
+DELAY = 1000
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, boot: str = BOOT, mono_ms: int = 50_000, wall_ms: int = 1_700_000_000_000) -> None:
+        self.now = Moment(boot, mono_ms * MS, wall_ms)
+
+    def __call__(self) -> Moment:
+        return self.now
+
+    def pass_ms(self, ms: int) -> None:
+        self.now = Moment(self.now.boot, self.now.mono_ns + ms * MS, self.now.wall_ms + ms)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def gate_at(folder: Path, clock: Clock) -> Gate:
+    return Gate(folder / "example.com", clock)
+
+
+def enter(gate: Gate, *, run: int = 1, limit: int = 100, crawl_delay_ms: int | None = None) -> object:
+    return gate.try_enter(run, DELAY, limit, crawl_delay_ms=crawl_delay_ms)[0]
+
+
+def ask(gate: Gate, clock: Clock, took_ms: int = 10) -> None:
+    assert isinstance(enter(gate), Open)
+    clock.pass_ms(took_ms)
+    gate.leave()
+
+
+# -- deciding ----------------------------------------------------------------------------------------------
+
+
+def test_a_domain_that_was_never_asked_may_be_asked_at_once(clock: Clock) -> None:
+    assert admit(GateRecord(), DELAY, 1, clock.now) == Open(1)
+
+
+def test_the_next_request_starts_a_delay_after_the_end_of_the_last_one(clock: Clock) -> None:
+    record = GateRecord(ended=clock.now)
+    at = clock.now.mono_ns + DELAY * MS
+    assert admit(record, DELAY, 9, clock.now) == NotYet(at)
+    assert admit(record, DELAY, 9, clock.now._replace(mono_ns=at - 1)) == NotYet(at)
+    assert isinstance(admit(record, DELAY, 9, clock.now._replace(mono_ns=at)), Open)
+
+
+def test_a_longer_crawl_delay_counts_and_a_shorter_one_does_not(clock: Clock) -> None:
+    record = GateRecord(ended=clock.now)
+    assert next_allowed(replace(record, crawl_delay_ms=5000), DELAY) == clock.now.mono_ns + 5000 * MS
+    assert next_allowed(replace(record, crawl_delay_ms=10), DELAY) == clock.now.mono_ns + DELAY * MS
+
+
+def test_a_request_of_unknown_end_ended_just_now(clock: Clock) -> None:
+    long_ago = Moment(BOOT, 0, 0)
+    settled = settle(GateRecord(is_in_flight=True, ended=long_ago), clock.now)
+    assert settled.ended == clock.now
+    assert not settled.is_in_flight
+
+
+def test_after_a_reboot_the_whole_delay_is_waited(clock: Clock) -> None:
+    record = GateRecord(ended=Moment(OTHER_BOOT, 0, 0))
+    assert settle(record, clock.now).ended == clock.now
+
+
+def test_an_end_in_the_future_is_not_believed(clock: Clock) -> None:
+    record = GateRecord(ended=Moment(BOOT, clock.now.mono_ns + 10**15, 0))
+    assert settle(record, clock.now).ended == clock.now
+
+
+@pytest.mark.parametrize("jump_ms", [-(10**10), 10**10])
+def test_the_wall_clock_decides_nothing(clock: Clock, jump_ms: int) -> None:
+    record = GateRecord(ended=clock.now)
+    later = clock.now._replace(mono_ns=clock.now.mono_ns + 1, wall_ms=clock.now.wall_ms + jump_ms)
+    assert isinstance(admit(settle(record, later), DELAY, 9, later), NotYet)
+
+
+def test_the_budget_closes_the_domain_with_its_figures(clock: Clock) -> None:
+    assert admit(GateRecord(sent=7), DELAY, 7, clock.now) == Shut(Closure("request-limit", 7, 7))
+
+
+def test_a_new_run_has_a_new_budget_but_the_same_clock(clock: Clock) -> None:
+    closed = GateRecord(run=1, sent=7, ledgered=7, ended=clock.now, crawl_delay_ms=5, closes=Closure("rate-limited", 7))
+    fresh = for_run(closed, 2)
+    assert (fresh.run, fresh.sent, fresh.closes) == (2, 0, None)
+    assert (fresh.ended, fresh.crawl_delay_ms) == (clock.now, 5)
+
+
+# -- bytes -------------------------------------------------------------------------------------------------
+
+records = st.builds(
+    GateRecord,
+    run=st.integers(0, 2**32 - 1),
+    sent=st.integers(0, 2**32 - 1),
+    ledgered=st.integers(0, 2**32 - 1),
+    is_in_flight=st.booleans(),
+    ended=st.none() | st.builds(Moment, st.just(BOOT), st.integers(0, 2**62), st.integers(0, 2**62)),
+    crawl_delay_ms=st.integers(0, 2**32 - 1),
+    closes=st.none()
+    | st.builds(
+        Closure,
+        st.sampled_from(["rate-limited", "request-limit", "crawl-delay"]),
+        st.integers(0, 2**32 - 1),
+        st.none() | st.integers(0, 2**40),
+    ),
+    mark=st.builds(LedgerMark, st.integers(0, 999), st.integers(0, 2**60), st.integers(0, 2**60)),
+)
+
+
+@given(records, st.integers(0, 2**60))
+def test_a_record_comes_back_as_it_was_written(record: GateRecord, sequence: int) -> None:
+    assert unpack(pack(record, sequence)) == (sequence, record)
+
+
+@given(records, st.integers(0, 127), st.integers(1, 255))
+def test_no_damaged_record_is_believed(record: GateRecord, place: int, change: int) -> None:
+    data = bytearray(pack(record, 5))
+    data[place] ^= change
+    assert unpack(bytes(data)) is None
+
+
+def test_a_torn_write_leaves_the_record_before_it(clock: Clock) -> None:
+    older, newer = pack(GateRecord(sent=1), 1), pack(GateRecord(sent=2), 2)
+    for cut in range(len(newer)):
+        torn = newer[:cut] + bytes(len(newer) - cut)
+        found = newest(torn + older)
+        assert found is not None
+        assert found[1].sent in (1, 2)
+    assert newest(newer + older) == (2, GateRecord(sent=2))
+
+
+# -- doing -------------------------------------------------------------------------------------------------
+
+
+def test_a_gate_spaces_requests_and_counts_them(tmp_path: Path, clock: Clock) -> None:
+    gate = gate_at(tmp_path, clock)
+    ask(gate, clock)
+    assert isinstance(enter(gate), NotYet)
+    clock.pass_ms(DELAY)
+    ask(gate, clock)
+    assert gate.look().sent == 2
+    gate.close()
+
+
+def test_another_opening_of_the_gate_finds_it_busy_during_a_request(tmp_path: Path, clock: Clock) -> None:
+    mine, theirs = gate_at(tmp_path, clock), gate_at(tmp_path, clock)
+    assert isinstance(enter(mine), Open)
+    assert isinstance(enter(theirs), Busy)
+    mine.leave()
+    assert isinstance(enter(theirs), NotYet)
+    mine.close()
+    theirs.close()
+
+
+def test_the_clock_and_the_budget_survive_a_restart(tmp_path: Path, clock: Clock) -> None:
+    first = gate_at(tmp_path, clock)
+    ask(first, clock)
+    first.close()
+    second = gate_at(tmp_path, clock)
+    assert isinstance(enter(second), NotYet)
+    clock.pass_ms(DELAY)
+    assert enter(second, limit=1) == Shut(Closure("request-limit", 1, 1))
+    assert isinstance(enter(second, run=2, limit=1), Open)
+    second.leave()
+    second.close()
+
+
+def test_the_crawl_delay_of_a_host_outlives_the_process_that_learned_it(tmp_path: Path, clock: Clock) -> None:
+    first = gate_at(tmp_path, clock)
+    assert isinstance(enter(first, crawl_delay_ms=5000), Open)
+    first.leave()
+    first.close()
+    second = gate_at(tmp_path, clock)
+    clock.pass_ms(4999)
+    assert isinstance(enter(second), NotYet)
+    clock.pass_ms(1)
+    assert isinstance(enter(second), Open)
+    second.leave()
+    second.close()
+
+
+def test_a_killed_holder_has_counted_its_request_and_costs_a_whole_delay(tmp_path: Path) -> None:
+    """`kill -9` with a request on the wire: the kernel frees the lock, the record says what was under way."""
+    path = tmp_path / "example.com"
+    code = (
+        "import sys, pathlib; from crawler.politeness import Gate; "
+        f"gate = Gate(pathlib.Path({str(path)!r})); print(gate.try_enter(1, 1000, 9)[0], flush=True); sys.stdin.read()"
+    )
+    victim = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert victim.stdout is not None and victim.stdin is not None
+    assert victim.stdout.readline().startswith(b"Open")
+    gate = Gate(path)
+    assert isinstance(gate.try_enter(1, DELAY, 9)[0], Busy)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    victim.stdin.close()
+    victim.stdout.close()
+    admission, now = gate.try_enter(1, DELAY, 9)
+    assert isinstance(admission, NotYet)
+    assert admission.at_ns == now.mono_ns + DELAY * MS
+    assert gate.look().sent == 1
+    gate.close()
+
+
+def test_the_wait_after_a_death_does_not_begin_anew_with_each_look(tmp_path: Path, clock: Clock) -> None:
+    gate = gate_at(tmp_path, clock)
+    assert isinstance(enter(gate), Open)
+    gate.close()  # as if killed: the request never ended
+    heir = gate_at(tmp_path, clock)
+    first = enter(heir)
+    clock.pass_ms(DELAY // 2)
+    assert enter(heir) == first
+    clock.pass_ms(DELAY // 2)
+    assert isinstance(enter(heir), Open)
+    heir.leave()
+    heir.close()
+
+
+def test_a_gate_file_of_rubbish_costs_a_delay_and_nothing_else(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "example.com").write_bytes(b"rubbish" * 100)
+    gate = gate_at(tmp_path, clock)
+    assert isinstance(enter(gate), NotYet)
+    clock.pass_ms(DELAY)
+    assert isinstance(enter(gate), Open)
+    gate.leave()
+    gate.close()
+
+
+def test_a_closure_is_remembered_for_the_run(tmp_path: Path, clock: Clock) -> None:
+    gate = gate_at(tmp_path, clock)
+    closes = Closure("rate-limited", 3)
+    assert gate.update(1, lambda record: replace(record, closes=closes))
+    gate.close()
+    again = gate_at(tmp_path, clock)
+    assert enter(again) == Shut(closes)
+    assert isinstance(enter(again, run=2), Open)
+    again.leave()
+    again.close()
+
+
+@given(st.lists(st.sampled_from(["ask", "wait", "die", "reboot", "wall", "other"]), min_size=1, max_size=40))
+def test_no_history_brings_two_requests_closer_than_the_delay(
+    tmp_path_factory: pytest.TempPathFactory, history: list[str]
+) -> None:
+    """Restarts, deaths with a request out, reboots, wall clock jumps and a second fetcher, in any order."""
+    clock = Clock()
+    path = tmp_path_factory.mktemp("gate") / "d"
+    gate = Gate(path, clock)
+    true_ms = 0  # time that really passed, whatever the clocks say
+    ends: list[int] = []
+    for event in history:
+        if event == "wait":
+            clock.pass_ms(400)
+            true_ms += 400
+        elif event == "reboot":
+            gate.close()
+            clock.now = Moment(OTHER_BOOT if clock.now.boot == BOOT else BOOT, 10 * MS, clock.now.wall_ms)
+            gate = Gate(path, clock)
+        elif event == "wall":
+            clock.now = clock.now._replace(wall_ms=clock.now.wall_ms - 10**9)
+        elif event == "other":
+            gate.close()
+            gate = Gate(path, clock)
+        else:
+            if isinstance(enter(gate), Open):
+                assert not ends or true_ms - ends[-1] >= DELAY
+                if event == "ask":
+                    gate.leave()
+                else:
+                    gate.close()
+                    gate = Gate(path, clock)
+                ends.append(true_ms)
+    gate.close()
+
+
+# -- slots -------------------------------------------------------------------------------------------------
+
+
+def test_slots_are_shared_and_never_more_than_the_limit(tmp_path: Path) -> None:
+    mine, theirs = Slots(tmp_path, 3), Slots(tmp_path, 3)
+    assert mine.take(2) == [0, 1]
+    assert theirs.take(5) == [2]
+    assert theirs.take(1) == []
+    mine.give_back(0)
+    assert theirs.take(1) == [0]
+    mine.close()
+    theirs.close()
+    assert theirs.held == 0
+
+
+def test_the_fair_share_covers_the_limit_and_is_never_nothing() -> None:
+    assert fair_share(10, 4) == 3
+    assert fair_share(2, 8) == 1
+    assert fair_share(10, 0) == 10

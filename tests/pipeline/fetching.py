@@ -1,0 +1,121 @@
+"""What the tests of whole fetchers share: a terrain on loopback, jobs by hand, results read back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crawler.demo.server import Served
+from crawler.demo.sites import Answer, Certificate, response
+from crawler.records import Job, PageResult, Record, Release, dump, parse
+from crawler.runs import Run, RunStatus, write_run
+from crawler.settings import Config, CrawlerSettings, NetworkSettings, UserAgentSettings
+from crawler.spool import Reader, Writer
+from crawler.urls import domain_of, normalize
+from crawler.workspace import Workspace
+
+ROBOTS = b"User-agent: *\nDisallow: /private\n"
+
+
+@dataclass
+class PlainTerrain:
+    """Any page of any `.test` host, small; `/slow…` takes its time, and some hosts have a mind of their own."""
+
+    hosts: tuple[str, ...]
+    delay: float = 0.0
+    robots: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        return (Certificate(self.hosts),)
+
+    def answer(self, host: str, method: str, target: str) -> Answer:
+        with_body = method != "HEAD"
+        if target == "/robots.txt":
+            body = self.robots.get(host, ROBOTS)
+            return Answer(response(200, body, "text/plain", with_body=with_body))
+        if target.startswith("/429"):
+            return Answer(response(429, b"", with_body=with_body))
+        page = f'<title>{target}</title><a href="/next{target}">next</a>'.encode()
+        return Answer(response(200, page, with_body=with_body), delay=self.delay)
+
+
+def config_for(served: Served, workspace: Path, crawler: CrawlerSettings, **network: object) -> Config:
+    return Config(
+        crawler=crawler,
+        user_agent=UserAgentSettings(contact_url="https://example.com/bot"),
+        network=replace(
+            NetworkSettings(ca_bundle=served.ca_path, resolve=(("*", f"127.0.0.1:{served.port}"),)), **network
+        ),
+        workspace=workspace,
+    )
+
+
+def prepare(config: Config, run: int = 1) -> Workspace:
+    workspace = Workspace(config.workspace)
+    workspace.prepare()
+    write_run(workspace, Run(run, RunStatus.RUNNING))
+    return workspace
+
+
+def release(workspace: Workspace, urls: Iterable[str], run: int = 1) -> list[Job]:
+    """Put jobs into the spools as the scheduler would."""
+    jobs = [Job(run, key := normalize(url), url, domain_of(key)) for url in urls]
+    by_domain: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_domain.setdefault(job.domain, []).append(job)
+    releases = Writer(workspace.releases)
+    for domain, its_jobs in by_domain.items():
+        writer = Writer(workspace.jobs_of(domain))
+        writer.append_all(dump(job) for job in its_jobs)
+        writer.close()
+        releases.append(dump(Release(run, domain, len(its_jobs))))
+    releases.close()
+    return jobs
+
+
+def records(workspace: Workspace) -> list[Record]:
+    found: list[Record] = []
+    for name in workspace.result_writers():
+        reader = Reader(workspace.results_of(name))
+        found += [parse(line.body) for line in reader]
+        reader.close()
+    return found
+
+
+def pages(workspace: Workspace) -> list[PageResult]:
+    return [record for record in records(workspace) if isinstance(record, PageResult)]
+
+
+def start_fetcher(config: Config, folder: Path, index: int = 0, workers: int = 1) -> subprocess.Popen[bytes]:
+    """A fetcher in a process of its own, as the pool would start it."""
+    import pickle
+
+    settings = folder / "config.pickle"
+    if not settings.exists():
+        settings.write_bytes(pickle.dumps(config))
+    code = (
+        "import pickle, sys, logging, pathlib; from crawler.fetcher import run_fetcher; "
+        "logging.basicConfig(level='WARNING'); "
+        f"sys.exit(run_fetcher(pickle.loads(pathlib.Path({str(settings)!r}).read_bytes()), {index}, {workers}))"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Return as soon as something is so; fail if it never is."""
+    until = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > until:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.02)
+
+
+def finish(workspace: Workspace, run: int = 1) -> None:
+    """Say that the run is over, as the scheduler would."""
+    write_run(workspace, Run(run, RunStatus.COMPLETED))
