@@ -70,7 +70,7 @@ def _xml_declared(head: bytes) -> str | None:
 
 
 def _usable(label: bytes) -> str | None:
-    """The encoding that a label inside the page means. UTF-16 cannot be true there: the label was readable."""
+    """What a label inside the page means. UTF-16 cannot be true there: the label was readable."""
     name = _name_of(label.decode("latin-1"))
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"
@@ -171,14 +171,14 @@ def _charset_in(content: bytes) -> bytes | None:
 
 
 class _Attributes:
-    """The standard's "get an attribute", over one tag. `position` ends at the tag's `>` or the input's end."""
+    """The standard's "get an attribute" over one tag. `position` ends at the tag's `>` or the input's end."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
         self.position = position
 
     def all_first(self) -> list[tuple[bytes, bytes]]:
-        """Names and values in lower case; of a repeated name the first. Empty if the input ends inside the tag."""
+        """Names and values in lower case, the first of each name; none if the input ends inside the tag."""
         found: dict[bytes, bytes] = {}
         while True:
             attribute = self._next()

@@ -1,6 +1,6 @@
 """HTML bytes to title, base and raw hrefs. One parse, one pass over lxml's tree; bad bytes are data.
 
-What counts as a link: `<a href>` without `download`, `<link rel=canonical>`, and the target of a meta refresh.
+A link is an `<a href>` without `download`, a `<link rel=canonical>`, or the target of a meta refresh.
 Only what can be http or https is kept; `rel=nofollow` on a link is not a reason to drop it.
 """
 
@@ -18,6 +18,9 @@ from crawler.media import media_type
 
 LONGEST_TITLE = 500
 LONGEST_HREF = 64 * 1024
+MOST_ATTRIBUTES = 1000  # of one tag; a tag with more is left out
+HARMLESS = 64 * 1024  # bytes; in a page this short even a tag that is all attributes takes half a second at most
+MOST_TITLES = 8  # that are looked at to find one that is not a picture's
 
 _TAGS = ("a", "title", "base", "link", "meta")
 _XML_TAGS = tuple(f"{{*}}{name}" for name in _TAGS)
@@ -30,14 +33,29 @@ _REFRESH = re.compile(
     r"(?:url[\t\n\f\r ]*=[\t\n\f\r ]*)?(?:\"([^\"]*)|'([^']*)|(.*))",
     re.IGNORECASE | re.DOTALL,
 )
-# Never shown to anyone: controls (terminal escapes begin with one), direction marks, surrogates, non-characters.
+# Never shown to anyone: controls (terminal escapes begin with one), direction marks, surrogates and the like.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
-_DIRECTIVES_WITH_VALUES = frozenset(
-    {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+# A tag's attributes as the HTML standard splits them. libxml2 takes time in the square of their number.
+_ATTRIBUTE = (
+    rb"[\t\n\x0c\r /]*+[^\t\n\x0c\r />][^\t\n\x0c\r />=]*+"
+    rb"(?>[\t\n\x0c\r ]*+=[\t\n\x0c\r ]*+(?>\"[^\"]*+\"|'[^']*+'|[^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*+)?)?"
 )
+_OVERGROWN = re.compile(rb"<[A-Za-z][^\t\n\x0c\r />]*+(?:%b){%d}" % (_ATTRIBUTE, MOST_ATTRIBUTES))
+# What only looks like a tag, being in a comment or a script, is stepped over.
+_SKIPPED_OR_OVERGROWN = re.compile(
+    rb"(<!--.*?-->|<(script|style|textarea|title|xmp|iframe|noframes)(?![a-z0-9-]).*?</\2)"
+    rb"|<[a-z][^\t\n\x0c\r />]*+(?:%b){%d}(?:%b)*+[^>]*+>?" % (_ATTRIBUTE, MOST_ATTRIBUTES, _ATTRIBUTE),
+    re.IGNORECASE | re.DOTALL,
+)
+# For a page nested deeper than the parser goes: every tag that holds neither a link nor raw text.
+_NESTING = re.compile(
+    rb"</?(?!(?:a|title|base|link|meta|script|style|textarea|xmp|iframe|noframes|svg)[\t\n\x0c\r />])[a-z][^>]*+>",
+    re.IGNORECASE,
+)
+_DIRECTIVES_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
 
 
@@ -55,9 +73,7 @@ class Extracted:
     links_cut: int
 
 
-def extract(
-    body: bytes, content_type: str | None, url: str, max_links: int, *, agent: str | None = None
-) -> Extracted:
+def extract(body: bytes, content_type: str | None, url: str, max_links: int, *, agent: str | None = None) -> Extracted:
     """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises."""
     encoding = find_encoding(body, content_type)
     page = _Page(url, max_links, encoding, agent)
@@ -87,14 +103,25 @@ def _parse_html(body: bytes, encoding: str) -> Any:
     text = decode(body, encoding)
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    data = text.encode("utf-8", "replace")
+    if len(data) > HARMLESS and _OVERGROWN.search(data) is not None:
+        data = _SKIPPED_OR_OVERGROWN.sub(lambda found: b"" if found[1] is None else found[0], data)
+    root, is_too_deep = _tree(data)
+    if is_too_deep:
+        root, _ = _tree(_NESTING.sub(b"", data))
+    return root
+
+
+def _tree(data: bytes) -> tuple[Any, bool]:
+    """The tree, and whether the parser gave up because it grew too deep."""
     # A parser each time: lxml would otherwise make threads wait for each other.
-    parser = etree.HTMLParser(
-        encoding="utf-8", huge_tree=True, no_network=True, remove_comments=True, remove_pis=True
-    )
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, no_network=True, remove_comments=True, remove_pis=True)
     try:
-        return etree.fromstring(text.encode("utf-8", "replace"), parser)
+        root = etree.fromstring(data, parser)
     except (etree.LxmlError, ValueError):
-        return None
+        root = None
+    log = parser.error_log
+    return root, len(log) > 0 and log[-1].type == etree.ErrorTypes.ERR_RESOURCE_LIMIT
 
 
 class _Page:
@@ -106,6 +133,7 @@ class _Page:
         self._encoding = encoding
         self._robot_names = {"robots", agent.lower()} if agent else {"robots"}
         self._title: str | None = None
+        self._titles = 0
         self._base: str | None = None
         self._found: dict[str, None] = {}
         self._too_long = 0
@@ -128,8 +156,10 @@ class _Page:
                 if "canonical" in (element.get("rel") or "").lower().split():
                     self._add(element.get("href") or "")
             elif name == "title":
-                if self._title is None and not _is_in_svg(element):
-                    self._title = clean_title("".join(element.itertext()))
+                if self._title is None and self._titles < MOST_TITLES:
+                    self._titles += 1
+                    if not _is_in_svg(element):
+                        self._title = clean_title("".join(element.itertext()))
             elif self._base is None and (href := element.get("href")) is not None:
                 self._base = _resolve_base(href, self._url)
 
@@ -224,7 +254,7 @@ _PYTHON_NAMES = {
 
 def clean_title(text: str) -> str:
     """A title that is safe on a terminal and in a file: one line, no controls, at most 500 characters."""
-    # Enough for any title once its spaces are collapsed, and little enough to be quick about a megabyte of one.
+    # Enough for any title once its spaces are collapsed, and quick about one of a megabyte.
     words = _UNSAFE.sub("", text[: LONGEST_TITLE * 40]).split()
     return " ".join(words)[:LONGEST_TITLE].rstrip()
 

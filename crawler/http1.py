@@ -120,12 +120,8 @@ def _head_bytes(source: Source) -> bytes:
         scanned = max(0, len(buffer) - 2)
         data = source.more()
         if not data:
-            words = (
-                "the connection ended inside the headers"
-                if buffer
-                else "the connection ended without an answer"
-            )
-            raise EarlyClose(words, source.total)
+            where = "inside the headers" if buffer else "without an answer"
+            raise EarlyClose(f"the connection ended {where}", source.total)
         buffer += data
 
 
@@ -152,7 +148,7 @@ def _parse_head(raw: bytes) -> Head:
         elif name in _SINGLE:
             name = ""
         elif name == "x-robots-tag" and _names_agent(headers[name]) and not _names_agent(text):
-            # What is meant for everyone goes first: behind a named agent it would read as meant for that one.
+            # What is for everyone goes first: behind a named agent it would read as meant for that one.
             headers[name] = f"{text}, {headers[name]}"
         else:
             headers[name] = f"{headers[name]}, {text}"
@@ -164,7 +160,7 @@ def _names_agent(value: str) -> bool:
 
 
 def _text(name: str, value: bytes) -> str:
-    """A header's value as text that is safe to keep: UTF-8 if it is that, else Latin-1, no control characters."""
+    """A header's value as text that is safe to keep: UTF-8 if it is that, else Latin-1; no controls."""
     value = value.strip()
     if value.isascii():
         text = value.decode("ascii")
@@ -245,9 +241,7 @@ class Body:
                 yield data
             data = source.more()
             if not data:
-                raise EarlyClose(
-                    f"the connection ended {left} bytes before the end of the body", source.total
-                )
+                raise EarlyClose(f"the connection ended {left} bytes before the end of the body", source.total)
 
     def _chunks(self) -> Iterator[bytes]:
         source = self._source

@@ -6,7 +6,8 @@ import re
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
-_ESSENCE = re.compile(r"[\t\n\r ]*([!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+)[\t\n\r ]*(?:;|$)")
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_ESSENCE = re.compile(rf"[\t\n\r ]*({_TOKEN}/{_TOKEN})[\t\n\r ]*(?:;|$)")
 _CHARSET = re.compile(r";[\t\n\r ]*charset=(?:\"((?:[^\"\\]|\\.)*)\"?|([^;\t\n\r ]*))", re.IGNORECASE)
 _COMMA = re.compile(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")
 
@@ -16,9 +17,7 @@ _LOOKS_HTML = re.compile(
     rb"|title|b|body|br|p|meta|link)[\t\n\x0c\r />])",
     re.IGNORECASE,
 )
-_LOOKS_XHTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml\b.*<html[\t\n\x0c\r >]", re.IGNORECASE | re.DOTALL
-)
+_LOOKS_XHTML = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml\b.*<html[\t\n\x0c\r >]", re.IGNORECASE | re.DOTALL)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 SNIFF_LENGTH = 1024

@@ -33,9 +33,7 @@ ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 RECEIVE = 64 * 1024
 LONGEST_IDLE = 90.0  # seconds; servers that keep a connection for longer are rare
-DRAIN_BYTES = (
-    64 * 1024
-)  # an unwanted body this short is read to its end, which is cheaper than a new connection
+DRAIN_BYTES = 64 * 1024  # an unwanted body this short is read to its end, which is cheaper than a new connection
 DRAIN_SECONDS = 1.0
 KEPT_SESSIONS = 2048  # TLS sessions, for a cheap handshake with a host met before
 MOST_ADDRESSES = 4  # of one host are tried
@@ -68,10 +66,7 @@ class _Socket(ssl.SSLSocket):
 
     def do_handshake(self, block: bool = False) -> None:
         context = self.context
-        if (
-            isinstance(context, _Context)
-            and (session := context.sessions.take(self.server_hostname)) is not None
-        ):
+        if isinstance(context, _Context) and (session := context.sessions.take(self.server_hostname)) is not None:
             self.session = session
         super().do_handshake(block)
 
@@ -257,9 +252,7 @@ class Transport:
     read to the last byte and nothing else came; one `send` is at most one request on the wire.
     """
 
-    def __init__(
-        self, network: NetworkSettings, user_agent_header: str, *, resolver: Resolver | None = None
-    ) -> None:
+    def __init__(self, network: NetworkSettings, user_agent_header: str, *, resolver: Resolver | None = None) -> None:
         self._network = network
         self._resolver = resolver or Resolver(network)
         self._context = _tls_context(network)
@@ -267,10 +260,8 @@ class Transport:
         agent = user_agent_header.encode("utf-8").decode("latin-1")
         if any(ord(character) < 32 or ord(character) == 127 for character in agent):
             raise ValueError("the user agent has control characters in it")
-        self._common = (
-            f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: {ACCEPT_ENCODING}\r\n\r\n".encode(
-                "latin-1"
-            )
+        self._common = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: {ACCEPT_ENCODING}\r\n\r\n".encode(
+            "latin-1"
         )
 
     @property
@@ -341,7 +332,7 @@ class Transport:
 
 
 def _request_line(request: Request) -> tuple[Origin, bytes]:
-    """The origin, and the request up to its Host header. The parser leaves nothing in a URL to break out with."""
+    """The origin, and the request up to its Host header. Nothing in a parsed URL can break out of its line."""
     url = ada_url.URL(request.url)
     if url.protocol != "https:":
         raise BadResponse("only https is spoken here")
@@ -477,9 +468,7 @@ REASON_WORDS = {
 def _tls_failure(error: BaseException | None) -> tuple[str, str]:
     """Slug and words for what TLS did not like, from codes, not from texts."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "tls", VERIFY_WORDS.get(
-            error.verify_code
-        ) or f"the certificate is not trusted ({error.verify_message})"
+        return "tls", VERIFY_WORDS.get(error.verify_code) or f"the certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return "tls", "the server closed the connection during the handshake"
     if isinstance(error, ssl.SSLError):
