@@ -330,10 +330,10 @@ class Mapper:
         """The page's depths are now these."""
         page.reach = reach
         nearest = self._distances.nearest(reach)
-        if nearest != page.depth:
+        if nearest != page.depth or page.state is PageState.QUEUED:
             page.depth = nearest
             self._settle(page)
-        else:  # the state hangs on the least depth alone
+        else:  # the state hangs on the least depth alone (and what waits may have been closed behind our back)
             self.store.touch(page)
         if page.visited is not None:
             self._spreading[page.id] = page
