@@ -36,6 +36,7 @@ from crawler.workspace import Workspace, safe_name, write_atomically
 from ingest.mapper import Mapper
 from ingest.plan import priority
 from ingest.replay import Redrawn, redraw
+from ingest.retention import drop_old_results
 from ingest.store import Changes, Store, StoreError, describe
 
 log = logging.getLogger("sumi.ingest")
@@ -84,7 +85,13 @@ class Ingest:
             if store.is_fresh:
                 log.info("Creating new database at %s", store.path)
             return store
+        kept_from = store.meta("results_kept_from_run")
         store.close()
+        if kept_from is not None:
+            raise StoreError(
+                f"the rules changed since {store.path} was drawn, and the results before run #{kept_from} are gone "
+                "([spool] results), so it cannot be drawn anew; put the old rules back, or start with --fresh"
+            )
         log.warning("The rules changed since this map was drawn: drawing it anew from the result spools.")
         self.redrawn = redraw(self.config)
         for line in self.redrawn.report.lines():
@@ -121,6 +128,8 @@ class Ingest:
         self._taken += len(batch)
         self._write_feed(done)
         self._log(batch)
+        if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
+            self._drop_old_results()
         return max(len(batch), 1)
 
     def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
@@ -211,6 +220,15 @@ class Ingest:
         """Hints from before a `resync` are worth nothing: the frontier table says it all."""
         for number in segments(self.workspace.feed)[:-1]:
             segment_path(self.workspace.feed, number).unlink(missing_ok=True)
+
+    def _drop_old_results(self) -> None:
+        """`[spool] results` says how many runs' results are kept; by default all are."""
+        keep = self.config.spool.results
+        if keep and self.mapper.run - keep >= 1:
+            keep_from = self.mapper.run - keep + 1
+            self.store.set_meta("results_kept_from_run", str(keep_from))
+            dropped = drop_old_results(self.workspace, keep_from)
+            log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
 
     def _log(self, batch: list[tuple[Result, bytes]]) -> None:
         if not log.isEnabledFor(logging.INFO):

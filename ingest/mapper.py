@@ -114,6 +114,7 @@ class Mapper:
 
     def _begin_run(self, run: int, at: str, config_hash: str) -> None:
         """The first sign of a run: its row, a clear table, its seeds."""
+        self._spread()
         self.commit()  # what the run before left in memory goes out before its tables are cleared
         self.store.commit(
             run,

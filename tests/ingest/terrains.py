@@ -122,7 +122,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
     changed = True
     while changed:
         changed = False
-        for key in list(seen):
+        for key in sorted(seen):
             if not is_visited(key):
                 continue
             kind, *rest = terrain.pages[key]
@@ -136,7 +136,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
                     if is_listed(target) is None:
                         for origin in origins_of(target):
                             changed |= lower(target, origin, 0)
-                    for (k, origin), depth in list(depths.items()):
+                    for (k, origin), depth in sorted(depths.items()):
                         if k == key and depth <= max_depth:
                             changed |= lower(target, origin, depth + (0 if kind == "redirect" else 1))
     redirects = {k: terrain.pages[k][1] for k in seen if is_visited(k) and terrain.pages[k][0] == "redirect"}
@@ -204,7 +204,7 @@ def _state(key, terrain, near, is_visited, redirects, max_depth) -> tuple:
 def results_of(terrain: Terrain, reading: Reading, run: int = 1) -> list[Result]:
     """What fetchers would have written: one result for each page that the rules let them visit."""
     results: list[Result] = []
-    for key, (state, slug) in sorted(reading.pages.items()):
+    for key, (state, _slug) in sorted(reading.pages.items()):
         is_visit = state not in ("blacklisted", "stubbed", "discovered", "depth_exceeded", "queued")
         if not is_visit or key in terrain.unvisited or key not in terrain.pages:
             continue

@@ -1,0 +1,334 @@
+"""The stage itself: spools in, one transaction a batch, and what happens when things break."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.control import StageControl
+from crawler.records import DomainEvent, Feed, PageResult, Result, RunEvent, dump, parse
+from crawler.settings import Config, CrawlerSettings, SpoolSettings
+from crawler.spool import Reader, Writer, end_of, segment_path, segments
+from crawler.workspace import RoleTaken, Workspace
+from ingest.digest import digest, parts
+from ingest.loop import Ingest, run_ingest
+from ingest.replay import ReplayError, replay
+from ingest.store import Store, StoreError
+from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
+
+LATER = "2026-01-02T00:00:00.000Z"
+QA, QB, ONE, TWO = "https://qa.test/0", "https://qb.test/0", "https://one.test/0", "https://two.test/0"
+
+
+def web() -> Terrain:
+    return Terrain(
+        {
+            QA: ("links", [QB, ONE, "https://bad.test/0", "https://x.stub.test/0"], False),
+            QB: ("links", [QA, TWO], False),
+            ONE: ("redirect", TWO),
+            TWO: ("links", ["https://two.test/1", "https://two.test/2"], False),
+            "https://two.test/1": ("error", "dead_link"),
+            "https://two.test/2": ("links", ["https://two.test/3"], False),
+            "https://two.test/3": ("links", [], False),
+        }
+    )
+
+
+def write(config: Config, writer: str, results: list[Result], **options: int) -> None:
+    spool = Writer(Workspace(config.workspace).results_of(writer), **options)
+    for result in results:
+        spool.append(dump(result))
+    spool.close()
+
+
+def start(config: Config) -> Ingest:
+    workspace = Workspace(config.workspace)
+    workspace.prepare()
+    return Ingest(config, StageControl(workspace, "ingest"))
+
+
+def drain(config: Config) -> None:
+    ingest = start(config)
+    while ingest.step():
+        pass
+    ingest.shutdown()
+
+
+def results(run: int = 1) -> list[Result]:
+    terrain = web()
+    return results_of(terrain, read_plainly(terrain, 2), run)
+
+
+def begun(run: int = 1, at: str = AT) -> list[Result]:
+    return [RunEvent(run, at, "started", "c", "m")]
+
+
+def test_the_map_does_not_depend_on_how_results_are_spread_over_fetchers(rules: Config, tmp_path: Path) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[::2])
+    write(rules, "fetcher-02", results()[1::2])
+    drain(rules)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+
+
+def test_positions_and_effects_are_one_transaction(rules: Config) -> None:
+    """A commit that fails leaves neither: the same lines are read and applied again after the mend."""
+    write(rules, "scheduler", begun())
+    drain(rules)
+    calm = digest(rules.output.database_path)
+    write(rules, "fetcher-01", results())
+    ingest = start(rules)
+    ingest.store.db.execute("CREATE TRIGGER full BEFORE INSERT ON links BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    with pytest.raises(sqlite3.Error):
+        ingest.step()
+    ingest.store.db.execute("DROP TRIGGER full")
+    assert "fetcher-01" not in ingest.store.positions()
+    ingest.shutdown()
+    assert digest(rules.output.database_path) == calm
+    drain(rules)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+
+
+def test_duplicated_segments_change_nothing(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", [*results(), DomainEvent(1, "one.test", AT, "lost-requests", count=2)], segment_bytes=1)
+    drain(rules)
+    before = digest(rules.output.database_path)
+    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    last = segments(folder)[-1]
+    for number in segments(folder):
+        segment_path(folder, last + number).write_bytes(segment_path(folder, number).read_bytes())
+    drain(rules)
+    assert digest(rules.output.database_path) == before
+    db = sqlite3.connect(rules.output.database_path)
+    assert db.execute("SELECT lost_requests FROM domain_states WHERE domain = 'one.test'").fetchone() == (2,)
+
+
+def test_every_line_with_a_flipped_bit_is_one_quarantine_and_no_more(rules: Config) -> None:
+    everything = [*begun(), *results()]
+    write(rules, "fetcher-01", everything)
+    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    path = segment_path(folder, 1)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for index in range(1, len(lines)):
+        broken = bytearray(lines[index])
+        broken[len(broken) // 2] ^= 0x10
+        path.write_bytes(b"".join([*lines[:index], bytes(broken), *lines[index + 1 :]]))
+        rules.output.database_path.unlink(missing_ok=True)
+        drain(rules)
+        db = sqlite3.connect(rules.output.database_path)
+        assert db.execute("SELECT count(*) FROM quarantine").fetchone() == (1,)
+        without = [result for number, result in enumerate(everything) if number != index]
+        other = replace(rules, output=replace(rules.output, database_path=rules.workspace / f"without-{index}.db"))
+        ingest_all(other, without, started=False)
+        assert digest(rules.output.database_path) == digest(other.output.database_path)
+        db.close()
+        for suffix in ("", "-wal", "-shm"):
+            rules.output.database_path.with_name(rules.output.database_path.name + suffix).unlink(missing_ok=True)
+
+
+def test_lines_of_another_version_or_kind_are_set_aside_with_the_reason(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    spool = Writer(Workspace(rules.workspace).results_of("fetcher-01"))
+    spool.append(b'{"v":99,"kind":"page"}')
+    spool.append(b'{"v":1,"kind":"job","run":1,"key":"k","wire":"w","domain":"d"}')
+    spool.append(b'{"v":1,"kind":"page","run":1}')
+    spool.append(dump(PageResult(1, QA, QA, "qa.test", AT, state="invented")))
+    spool.close()
+    drain(rules)
+    db = sqlite3.connect(rules.output.database_path)
+    reasons = [row[0] for row in db.execute("SELECT reason FROM quarantine ORDER BY offset")]
+    assert (
+        "version 99" in reasons[0] and "job" in reasons[1] and "broken page" in reasons[2] and "invented" in reasons[3]
+    )
+    assert len(list((rules.workspace / "quarantine").iterdir())) == 4
+
+
+def test_the_end_of_a_run_is_taken_in_after_all_its_results(rules: Config) -> None:
+    write(rules, "scheduler", [*begun(), RunEvent(1, LATER, "finished")])
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    db = sqlite3.connect(rules.output.database_path)
+    assert db.execute("SELECT status, finished_at FROM runs").fetchall() == [("completed", LATER)]
+    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'idx_links_to'").fetchone() == (1,)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+
+
+def test_hints_follow_the_commit_and_a_restart_says_resync(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    drain(rules)
+    feeds = [parse(line.body) for line in Reader(Workspace(rules.workspace).feed)]
+    assert all(isinstance(feed, Feed) for feed in feeds)
+    assert feeds[0].resync
+    assert dict(feeds[1].work) == {"qa.test": 0, "qb.test": 0}
+    write(rules, "fetcher-01", results()[:1])
+    drain(rules)
+    feeds = [parse(line.body) for line in Reader(Workspace(rules.workspace).feed)]
+    assert [feed.resync for feed in feeds].count(True) == 1, "older hints are dropped at a restart"
+
+
+def test_the_next_run_walks_again_and_keeps_history(rules: Config) -> None:
+    write(rules, "scheduler", [*begun(), RunEvent(1, AT, "finished")])
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    write(rules, "scheduler", begun(2, LATER))
+    drain(rules)
+    db = sqlite3.connect(rules.output.database_path)
+    queued = {row[0] for row in db.execute("SELECT url FROM pages WHERE state = 'queued'")}
+    assert queued == {QA, QB}, "only the seeds wait; the rest is found again by walking"
+    changed = web()
+    changed.pages[QA] = ("links", [QB], False)  # the link to ONE is gone
+    again = list(results_of(changed, read_plainly(changed, 2), 2))
+    write(rules, "fetcher-01", again)
+    drain(rules)
+    rows = {
+        (a.split("//")[1], b.split("//")[1]): (first, last)
+        for a, b, first, last in db.execute(
+            "SELECT a.url, b.url, l.discovered_run, l.last_run FROM links l JOIN pages a ON a.id = from_page_id"
+            " JOIN pages b ON b.id = to_page_id"
+        )
+    }
+    assert rows["qa.test/0", "qb.test/0"] == (1, 2)
+    assert rows["qa.test/0", "one.test/0"] == (1, 1)
+    assert db.execute("SELECT state, seen_run, visited_run FROM pages WHERE url = ?", (ONE,)).fetchone() == (
+        "processed",
+        1,
+        1,
+    )
+    assert db.execute("SELECT reference_count FROM stubbed_urls").fetchone() == (1,)
+    other = replace(rules, output=replace(rules.output, database_path=rules.workspace / "again.db"))
+    replay(other, other.output.database_path)
+    assert parts(rules.output.database_path) == parts(other.output.database_path)
+
+
+def test_changed_rules_draw_the_map_anew_and_keep_the_old_one(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    deeper = replace(rules, crawler=replace(rules.crawler, max_depth=0))
+    ingest = start(deeper)
+    assert ingest.redrawn is not None and ingest.redrawn.kept.exists()
+    assert any("depth_exceeded" in line for line in ingest.redrawn.report.lines())
+    ingest.shutdown()
+    assert read_database(rules.output.database_path) == read_plainly(web(), 0)
+    listed = replace(rules, blacklist=("bad.test", "two.test"))
+    start(listed).shutdown()
+    db = sqlite3.connect(rules.output.database_path)
+    assert db.execute("SELECT state FROM pages WHERE url = ?", (TWO,)).fetchone() == ("blacklisted",)
+
+
+def test_a_setting_that_does_not_touch_the_map_does_not_redraw_it(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    drain(rules)
+    ingest = start(replace(rules, crawler=replace(rules.crawler, minimum_time_on_page=5000, workers=7)))
+    assert ingest.redrawn is None
+    ingest.shutdown()
+
+
+def test_a_deleted_database_is_drawn_again_from_the_spools(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    before = digest(rules.output.database_path)
+    for suffix in ("", "-wal", "-shm"):
+        rules.output.database_path.with_name(rules.output.database_path.name + suffix).unlink(missing_ok=True)
+    drain(rules)
+    assert digest(rules.output.database_path) == before
+
+
+def test_replay_gives_the_same_digest_and_says_so_for_parts_too(rules: Config, tmp_path: Path) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[:3])
+    write(rules, "fetcher-02", results()[3:])
+    drain(rules)
+    report = replay(rules, tmp_path / "fresh.db", compare=rules.output.database_path)
+    assert digest(tmp_path / "fresh.db") == digest(rules.output.database_path)
+    assert report.difference is not None and report.difference.states == ()
+    db = sqlite3.connect(tmp_path / "fresh.db")
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert {row[0] for row in db.execute("SELECT writer FROM spool_positions")} == {
+        "scheduler",
+        "fetcher-01",
+        "fetcher-02",
+    }
+
+
+def test_replay_until_and_run_take_a_part(rules: Config, tmp_path: Path) -> None:
+    early, late = results()[:2], [replace(r, at=LATER) for r in results()[2:] if isinstance(r, PageResult)]
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", [*early, *late])
+    write(rules, "fetcher-02", begun(2, LATER))
+    assert replay(rules, tmp_path / "a.db", until="2026-01-01T12:00:00Z").results == 3
+    assert replay(rules, tmp_path / "b.db", run=2).results == 1
+
+
+def test_replay_never_writes_over_a_file_and_wants_spools(rules: Config, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="no result spools"):
+        replay(rules, tmp_path / "new.db")
+    (tmp_path / "old.db").write_text("mine")
+    with pytest.raises(ReplayError, match="exists already"):
+        replay(rules, tmp_path / "old.db")
+    assert (tmp_path / "old.db").read_text() == "mine"
+
+
+def test_a_second_ingest_is_refused_with_a_sentence(rules: Config) -> None:
+    workspace = Workspace(rules.workspace)
+    workspace.prepare()
+    with workspace.take_role("ingest"), pytest.raises(RoleTaken, match="another ingest is already at work"):
+        run_ingest(rules, drain=True)
+
+
+def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
+    rules.output.database_path.parent.mkdir(parents=True, exist_ok=True)
+    rules.output.database_path.write_bytes(b"this is not a database, it is a text of some length" * 100)
+    with pytest.raises(StoreError, match="replay"):
+        Store(rules.output.database_path, rules)
+
+
+def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
+    path = rules.output.database_path
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE recipes (name)")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError, match="another program"):
+        Store(path, rules)
+    path.unlink()
+    store = Store(path, rules)
+    store.set_meta("schema_version", "99")
+    store.close()
+    with pytest.raises(StoreError, match="format 99"):
+        Store(path, rules)
+
+
+def test_results_of_old_runs_are_dropped_only_when_the_config_says_so(rules: Config) -> None:
+    workspace = Workspace(rules.workspace)
+    for run in (1, 2, 3):
+        write(rules, "scheduler", [*begun(run), RunEvent(run, AT, "finished")])
+        write(rules, "fetcher-01", results(run))
+        drain(rules)
+    assert len(segments(workspace.results_of("fetcher-01"))) == 3
+    keeping = replace(rules, spool=SpoolSettings(results=2))
+    write(rules, "scheduler", [*begun(4), RunEvent(4, AT, "finished")])
+    write(rules, "fetcher-01", results(4))
+    drain(keeping)
+    assert segments(workspace.results_of("fetcher-01")) == [3, 4]
+    with pytest.raises(StoreError, match="results before run #3 are gone"):
+        start(replace(keeping, crawler=CrawlerSettings(max_depth=1)))
+
+
+def test_a_place_behind_the_end_of_a_replaced_spool_is_not_trusted(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    segment_path(folder, 1).unlink()
+    write(rules, "fetcher-01", [r for r in results() if isinstance(r, PageResult)][:1])
+    assert end_of(folder).segment == 1
+    drain(rules)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+    assert domain(QA) == "qa.test"
