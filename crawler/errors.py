@@ -13,3 +13,10 @@ class UsageError(SumiError):
     """The command was given something that it cannot use."""
 
     exit_code = 2
+
+
+def sentence(problem: Exception) -> str:
+    """An error in words, for one line (a config with many mistakes: for a few)."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem.strerror)
+    return str(problem) or type(problem).__name__

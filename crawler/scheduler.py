@@ -472,7 +472,7 @@ class Scheduler:
         self._results.sync()
         self._shares.close(row.family)
         self._ring("ingest")
-        log.warning("%s: a family of look-alike URLs is closed: %s", domain.name, family.error)
+        log.info("%s: a family of look-alike URLs is closed: %s", domain.name, family.error)
         return False
 
     # -- against lost hints and lost results ---------------------------------------------------------
@@ -562,7 +562,7 @@ def run_scheduler(config: Config) -> int:
             control.beat("running" if scheduler.run else "waiting for the map")
             if pause and not scheduler.is_over:
                 control.wait(pause)
-        return 0
+        return 130 if control.signals else 0
     finally:
         try:
             scheduler.shutdown(is_told_to_stop=is_told_to_stop)

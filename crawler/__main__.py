@@ -1,0 +1,16 @@
+"""`python -m crawler`, and the `sumi-ripple` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; ends the process."""
+    from crawler.cli import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
