@@ -26,7 +26,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ada_url._ada_wrapper import ffi, lib
 
@@ -35,7 +35,6 @@ from crawler.settings import TRACKING_PARAMETERS
 # ada's own Python layer costs twice the parse; its C functions under it do not.
 _parse = lib.ada_parse
 _parse_with_base = lib.ada_parse_with_base
-_is_valid = lib.ada_is_valid
 _get_href = lib.ada_get_href
 _free = lib.ada_free
 _unpack = ffi.unpack
@@ -52,6 +51,7 @@ _ESCAPES = {
 _UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
 _is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
 _NO_LONGER_CACHED = 2048  # characters: hrefs beyond this are rare, and would make the cache's size a guess
+_LONGEST_HOST = 300  # what DNS allows, and something
 
 
 class UrlError(ValueError):
@@ -76,14 +76,7 @@ def _href(url: str) -> str | None:
         data = url.encode()
     except UnicodeEncodeError:
         data = _scalar(url).encode()
-    handle = _parse(data, len(data))
-    try:
-        if not _is_valid(handle):
-            return None
-        text = _get_href(handle)
-        return _unpack(text.data, text.length).decode()  # type: ignore[no-any-return]
-    finally:
-        _free(handle)
+    return _taken(_parse(data, len(data)))
 
 
 def _joined(base: bytes, href: str) -> str | None:
@@ -92,14 +85,16 @@ def _joined(base: bytes, href: str) -> str | None:
         data = href.encode()
     except UnicodeEncodeError:
         data = _scalar(href).encode()
-    handle = _parse_with_base(data, len(data), base, len(base))
-    try:
-        if not _is_valid(handle):
-            return None
-        text = _get_href(handle)
-        return _unpack(text.data, text.length).decode()  # type: ignore[no-any-return]
-    finally:
-        _free(handle)
+    return _taken(_parse_with_base(data, len(data), base, len(base)))
+
+
+def _taken(handle: Any) -> str | None:
+    """The text behind a handle, which is freed. What did not parse has an empty one."""
+    text = _get_href(handle)
+    length = text.length
+    found = _unpack(text.data, length).decode() if length else None
+    _free(handle)
+    return found
 
 
 def _scalar(text: str) -> str:
@@ -113,12 +108,15 @@ def _scalar(text: str) -> str:
 class _Tracking:
     """Tracking parameters, ready to be asked: exact names, and prefixes written with a trailing `*`."""
 
-    __slots__ = ("names", "prefixes")
+    __slots__ = ("is_in", "names", "prefixes")
 
     def __init__(self, patterns: Iterable[str]) -> None:
         patterns = tuple(patterns)
         self.names = frozenset(pattern for pattern in patterns if not pattern.endswith("*"))
         self.prefixes = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
+        # Most queries hold none of them: one look at the whole query tells.
+        words = [*map(re.escape, self.prefixes), *(re.escape(name) + "(?![^=&])" for name in self.names)]
+        self.is_in = re.compile(rf"(?:^|&)(?:{'|'.join(words)})" if words else r"(?!)").search
 
 
 _tracking = lru_cache(maxsize=64)(_Tracking)
@@ -187,15 +185,20 @@ def _key_path(rest: str, tracking: _Tracking) -> str:
 
 
 def _key_query(query: str, tracking: _Tracking) -> str:
-    names, prefixes = tracking.names, tracking.prefixes
-    kept = [
-        pair
-        for pair in [piece.partition("=") for piece in query.split("&") if piece]
-        if pair[0] not in names and not pair[0].startswith(prefixes)
-    ]
-    if len(kept) > 1:
-        kept.sort()
-    return "&".join(["".join(pair) for pair in kept])
+    pieces = query.split("&")
+    if tracking.is_in(query):
+        names, prefixes = tracking.names, tracking.prefixes
+        pieces = [
+            piece
+            for piece in pieces
+            if (name := piece.partition("=")[0]) not in names and not name.startswith(prefixes)
+        ]
+    if len(pieces) == 1:
+        return pieces[0]
+    # With a character before all others in the place of the first "=", texts sort by name, then value.
+    pieces = [piece.replace("=", "\0", 1) for piece in pieces if piece]
+    pieces.sort()
+    return "&".join(pieces).replace("\0", "=")
 
 
 def _parts(href: str, tracking: _Tracking) -> tuple[str, str, str] | None:
@@ -251,9 +254,7 @@ def authority_of(wire: str) -> str:
 def host_of(wire: str) -> str:
     """The host that a wire URL (or key) asks, without port: what robots.txt and certificates go by."""
     authority = authority_of(wire)
-    return (
-        authority if ":" not in authority or authority.endswith("]") else authority[: authority.rindex(":")]
-    )
+    return authority if ":" not in authority or authority.endswith("]") else authority[: authority.rindex(":")]
 
 
 def domain_of(key: str) -> str:
@@ -299,7 +300,7 @@ class Resolver:
         self._room = max(1, cache_size // 2)
         self._young: dict[str, Link | None] = {}
         self._old: dict[str, Link | None] = {}
-        self._domains: dict[str, str] = {}
+        self._sites: dict[str, tuple[str, str, str]] = {}
         self._base_text: str | None = None
         self._base = b""
         self._whole = self._origin = self._directory = ""
@@ -342,7 +343,7 @@ class Resolver:
 
     def _turn(self) -> tuple[dict[str, Link | None], dict[str, Link | None]]:
         self._old, self._young = self._young, {}
-        self._domains = {}
+        self._sites = {}
         return self._young, self._old
 
     def _move_to(self, base: str) -> None:
@@ -359,13 +360,30 @@ class Resolver:
         self._directory = path[: path.rindex("/") + 1]
 
     def _link(self, href: str | None) -> Link | None:
-        parts = _parts(href, self._tracking) if href else None
-        if parts is None:
+        """The Link of a serialised URL. What goes by the site alone is found out once a site."""
+        if href is None or not href.startswith(_ABSOLUTE):
             return None
-        key, wire, domain = parts
-        domain = self._domains.setdefault(domain, domain)  # one string a domain, not one a link
-        digest = _blake2b(key.encode(), digest_size=8).digest()
-        return _new_tuple(Link, (key, wire, domain, int.from_bytes(digest, "big", signed=True)))
+        slash = href.index("/", 8)
+        site = href[:slash]
+        domain, key, wire = self._sites.get(site) or self._site(site)
+        rest = href[slash:]
+        if "#" in rest:
+            rest = rest[: rest.index("#")]
+        path = _key_path(rest, self._tracking)
+        text = key + path
+        wire = text if path == rest and key is wire else wire + rest
+        digest = _blake2b(text.encode(), digest_size=8).digest()
+        return _new_tuple(Link, (text, wire, domain, int.from_bytes(digest, "big", signed=True)))
+
+    def _site(self, site: str) -> tuple[str, str, str]:
+        """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""
+        host, port, _ = _split(site + "/") or (site, "", "")
+        domain = without_www(host)
+        key, wire = f"https://{domain}{port}", f"https://{host}{port}"
+        found = domain, key, key if wire == key else wire
+        if len(site) <= _LONGEST_HOST:
+            self._sites[site] = found
+        return found
 
 
 __all__ = [
