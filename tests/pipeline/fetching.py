@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import pickle
 import subprocess
 import sys
 import time
@@ -92,19 +92,40 @@ def pages(workspace: Workspace) -> list[PageResult]:
     return [record for record in records(workspace) if isinstance(record, PageResult)]
 
 
-def start_fetcher(config: Config, folder: Path, index: int = 0, workers: int = 1) -> subprocess.Popen[bytes]:
-    """A fetcher in a process of its own, as the pool would start it."""
-    import pickle
+def start_fetcher(
+    config: Config,
+    folder: Path,
+    index: int = 0,
+    workers: int = 1,
+    *,
+    preexec: Callable[[], None] | None = None,
+    capture: bool = False,
+) -> subprocess.Popen[bytes]:
+    """A fetcher in a process of its own."""
+    call = f"from crawler.fetcher import run_fetcher; sys.exit(run_fetcher(config, {index}, {workers}))"
+    return _start(config, folder, call, preexec, capture)
 
+
+def start_pool(config: Config, folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    """A pool of fetchers, as in a terminal."""
+    return _start(config, folder, f"from crawler.fetcher import run_pool; sys.exit(run_pool(config, {workers}))")
+
+
+def _start(
+    config: Config, folder: Path, call: str, preexec: Callable[[], None] | None = None, capture: bool = False
+) -> subprocess.Popen[bytes]:
     settings = folder / "config.pickle"
-    if not settings.exists():
-        settings.write_bytes(pickle.dumps(config))
+    settings.write_bytes(pickle.dumps(config))
     code = (
-        "import pickle, sys, logging, pathlib; from crawler.fetcher import run_fetcher; "
-        "logging.basicConfig(level='WARNING'); "
-        f"sys.exit(run_fetcher(pickle.loads(pathlib.Path({str(settings)!r}).read_bytes()), {index}, {workers}))"
+        "import pickle, sys, logging, pathlib\n"
+        "if __name__ == '__main__':\n"
+        "    logging.basicConfig(level='WARNING')\n"
+        f"    config = pickle.loads(pathlib.Path({str(settings)!r}).read_bytes())\n"
+        f"    {call}\n"
     )
-    return subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
+    return subprocess.Popen(
+        [sys.executable, "-c", code], preexec_fn=preexec, stderr=subprocess.PIPE if capture else None
+    )
 
 
 def wait_for(happened: Callable[[], bool], seconds: float = 30.0) -> None:
