@@ -1,7 +1,8 @@
 """The scaled terrain: hundreds of sites drawn from a seed, the same on every machine.
 
 Pages average 40 KB and 100 links (median 45, with a heavy tail): a menu that is the same on all pages of a site,
-links within the site, links to other sites, links to pages on stub and blacklisted domains that nobody visits.
+links within the site, links to other sites (mostly to the same few), links to pages on stub and blacklisted domains
+that nobody visits.
 Nothing is kept rendered: a page is a handful of slices of shared bytes, joined when it is asked for.
 """
 
@@ -18,7 +19,8 @@ from typing import Any
 from crawler.demo.sites import Answer, Certificate, response
 
 HUB = "hub.bench.test"
-QUALITY_SITES = 4  # besides the hub
+QUALITY_SITES = 2  # besides the hub
+_NEIGHBOURS = 12  # sites on either side that a site mostly links to
 STUB = "*.shelf.test"
 BLACKLIST = "*.lantern.test"
 MEDIAN_LINKS, MEAN_LINKS = 45, 100
@@ -145,10 +147,14 @@ class _Drawn:
                 wanted = min(_MOST_LINKS, round(rng.lognormvariate(math.log(MEDIAN_LINKS), _SPREAD)))
                 count = max(3, wanted - menu_counts[site])
                 near = min(max(1, count * 55 // 100), end - start)  # no page twice
-                far = min(count // 4, count - near)
+                far = max(0, count - near - max(1, count * 12 // 100))
                 following = start + (page + 1 - start) % (end - start)  # so that every page can be reached
                 self._near_links.append(array("I", [following, *rng.sample(range(start, end), near - 1)]))
-                self._far_links.append(array("I", rng.choices(range(total), k=far)))
+                about = range(starts[max(0, site - _NEIGHBOURS)], starts[min(shape.sites, site + _NEIGHBOURS)])
+                anywhere = far // 5
+                self._far_links.append(
+                    array("I", rng.choices(about, k=far - anywhere) + rng.choices(range(total), k=anywhere))
+                )
                 self._outside_links.append(array("I", rng.choices(range(outside), k=count - near - far)))
                 self._stretches.append(self._stretch(rng, count))
                 self.links.append(count + menu_counts[site])

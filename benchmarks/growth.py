@@ -1,0 +1,521 @@
+"""`make bench-growth`: what the map's size costs the ingest, the scheduler, a restart and the report.
+
+    python -m benchmarks.growth [--quick] [--only ingest,growth,idle,help]
+
+Result spools are generated from a seed and taken in by the real ingest; then the real pipeline is started on the
+workspace that this leaves. Figures go to benchmarks/results/ as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from benchmarks.crawls import CrawlOptions, write_config
+from benchmarks.measure import (
+    ROOT,
+    StageWatch,
+    Steps,
+    children,
+    cpu_seconds,
+    machine,
+    memory_mb,
+    table,
+    verdict,
+    write_result,
+)
+from benchmarks.terrain import HUB, MEAN_LINKS, MEDIAN_LINKS, QUALITY_SITES, ScaledTerrain, Shape, host_of
+from crawler.config import load
+from crawler.control import StageControl, now_text
+from crawler.demo.server import Served, serve_terrain
+from crawler.demo.sites import Answer, Certificate, response
+from crawler.extract import extract
+from crawler.records import Exchange, PageResult, RunEvent, dump
+from crawler.runs import Run, RunStatus, write_run
+from crawler.spool import Writer
+from crawler.workspace import Workspace
+
+SECTIONS = ("ingest", "growth", "idle", "help")
+_AT = "2026-01-01T00:00:00.000Z"
+_SPREAD = math.sqrt(2 * math.log(MEAN_LINKS / MEDIAN_LINKS))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How far to grow. The early window is around `early` known URLs, the late one is the last of `known`."""
+
+    known: int = 3_000_000
+    early: int = 100_000
+    domains: int = 50_000
+    recorded_pages: int = 8_000
+    crawl_seconds: float = 25.0
+
+
+QUICK = Plan(known=400_000, early=60_000, domains=10_000, recorded_pages=2_500, crawl_seconds=12.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure what the map's size costs.")
+    parser.add_argument("--quick", action="store_true", help="a small map")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
+    parser.add_argument("--keep", type=Path, help="keep the workspaces here")
+    parser.add_argument("--take-in", nargs=2, type=Path, metavar=("CONFIG", "OUTPUT"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.take_in:
+        return take_in(*options.take_in)
+    plan = QUICK if options.quick else Plan()
+    sections = set(options.only.split(","))
+    figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "plan": plan_facts(plan)}
+    steps = Steps()
+    folder = Path(tempfile.mkdtemp(prefix="sumi-growth-"))
+    try:
+        if "ingest" in sections:
+            figures["ingest"] = ingest_alone(plan, folder / "recorded", steps)
+        if "growth" in sections:
+            figures["growth"] = growth(plan, folder / "growth", steps)
+        if "idle" in sections:
+            figures["waiting"] = waiting(folder / "waiting", steps)
+        if "help" in sections:
+            figures["help_s"] = help_time(steps)
+    finally:
+        if options.keep is not None:
+            shutil.move(folder, options.keep)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    report(plan, figures)
+    print(f"\nFigures: {write_result('growth', figures).relative_to(ROOT)}")
+    return 0
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in Plan.__slots__}
+
+
+# -- the ingest as a child ---------------------------------------------------------------------------------
+
+
+def take_in(config_path: Path, output: Path) -> int:
+    """In a process of its own: take in everything there is, and note after each batch where the clocks stand."""
+    from ingest.loop import Ingest
+
+    config = load(config_path)
+    workspace = Workspace(config.workspace)
+    workspace.prepare()
+    control = StageControl(workspace, "ingest")
+    role = workspace.take_role("ingest")
+    ingest = Ingest(config, control)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    marks = [(0, ingest.store.counts["known"], time.perf_counter(), time.process_time())]
+    while ingest.step():
+        facts: dict[str, Any] = ingest.facts()
+        marks.append((facts["taken"], facts["known"], time.perf_counter(), time.process_time()))
+    facts = ingest.facts()
+    ingest.shutdown()
+    control.close()
+    role.release()
+    output.write_text(json.dumps({"marks": marks, "facts": facts, "memory_mb": memory_mb(_own_pid())}))
+    return 0
+
+
+def _own_pid() -> int:
+    return int(Path("/proc/self").resolve().name)
+
+
+def run_take_in(config: Path) -> dict[str, Any]:
+    output = config.with_suffix(".json")
+    command = [sys.executable, "-m", "benchmarks.growth", "--take-in", str(config), str(output)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(output.read_text())
+    return found
+
+
+def start_run(workspace: Path, config_path: Path) -> None:
+    """What a scheduler leaves when it starts a run."""
+    config = load(config_path)
+    place = Workspace(workspace)
+    place.prepare()
+    writer = Writer(place.results_of("scheduler"))
+    writer.append(dump(RunEvent(1, now_text(), "started", config.config_hash, config.map_hash)))
+    writer.close()
+    write_run(place, Run(1, RunStatus.RUNNING))
+
+
+def write_results(workspace: Path, results: Iterable[PageResult]) -> list[int]:
+    """Write page results as one fetcher would; returns the raw links up to and with each page."""
+    writer = Writer(Workspace(workspace).results_of("fetcher-01"))
+    counts = []
+    batch: list[bytes] = []
+    for result in results:
+        counts.append(len(result.hrefs))
+        batch.append(dump(result))
+        if len(batch) == 200:
+            writer.append_all(batch)
+            batch = []
+    writer.append_all(batch)
+    writer.close()
+    return [0, *accumulate(counts)]
+
+
+def page_result(key: str, number: int, hrefs: tuple[str, ...], title: str) -> PageResult:
+    domain = key.split("/", 3)[2]
+    ledger = (
+        Exchange(1_767_225_600_000 + number, number * 3, "HEAD", domain, 200, 3, domain),
+        Exchange(1_767_225_600_110 + number, number * 3 + 110, "GET", domain, 200, 5, domain),
+    )
+    return PageResult(
+        run=1,
+        key=key,
+        wire=key,
+        domain=domain,
+        at=_AT,
+        state="processed",
+        status=200,
+        content_type="text/html; charset=utf-8",
+        title=title,
+        base=key,
+        hrefs=hrefs,
+        bytes=40_000,
+        boot="bench",
+        ledger=ledger,
+    )
+
+
+# -- ingest alone ------------------------------------------------------------------------------------------
+
+
+def ingest_alone(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
+    """Results of the scaled terrain as a crawl would have recorded them, taken in with nothing else running."""
+    shape = Shape(pages=max(10, plan.recorded_pages // 400))
+    terrain = ScaledTerrain(shape)
+    config = _terrain_config(folder, shape)
+    start_run(folder / "workspace", config)
+    steps.say(f"Recording {plan.recorded_pages:,} pages of the scaled terrain")
+    links = write_results(folder / "workspace", _recorded(terrain, plan.recorded_pages))
+    steps.say("Taking them in")
+    found = run_take_in(config)
+    marks = found["marks"]
+    pages, seconds = len(links) - 1, marks[-1][2] - marks[0][2]
+    return {
+        "pages": pages,
+        "links": links[-1],
+        "seconds": seconds,
+        "pages_per_second": pages / seconds,
+        "links_per_second": links[-1] / seconds,
+        "cpu_ms_per_page": 1000 * (marks[-1][3] - marks[0][3]) / pages,
+    }
+
+
+def _terrain_config(folder: Path, shape: Shape) -> Path:
+    nowhere = Served(0, 9, 9, folder / "ca.pem", None)
+    folder.mkdir(parents=True, exist_ok=True)
+    nowhere.ca_path.write_text("")
+    return write_config(folder, nowhere, shape, CrawlOptions())
+
+
+def _recorded(terrain: ScaledTerrain, limit: int) -> Iterator[PageResult]:
+    """Visits in the order of a crawl: nearest to the seeds first, and first found first among those."""
+    seeds = [f"https://{HUB}/", *(f"https://{host_of(site)}/" for site in range(QUALITY_SITES))]
+    found = dict.fromkeys(seeds)
+    queue = deque(seeds)
+    for number in range(limit):
+        if not queue:
+            return
+        url = queue.popleft()
+        _, _, host, path = url.split("/", 3)
+        body = terrain.answer(host, "GET", "/" + path).data.partition(b"\r\n\r\n")[2]
+        page = extract(body, "text/html; charset=utf-8", url, 10_000)
+        for href in page.hrefs:
+            target = href if href.startswith("https:") else f"https://{host}{href}"
+            if ".bench.test/" in target and target not in found:
+                found[target] = None
+                queue.append(target)
+        yield page_result(url, number, page.hrefs, page.title or "")
+
+
+# -- growth ------------------------------------------------------------------------------------------------
+
+
+class GrowingWeb:
+    """URLs by number, and pages that link to some near by, some anywhere, and some never seen before."""
+
+    certificates = (Certificate(("*.grow.test",)),)
+
+    def __init__(self, domains: int) -> None:
+        self.domains = domains
+
+    def url(self, number: int) -> str:
+        if number % 10 in (3, 6, 9) and number > 3:
+            return f"https://s{number % 1999}.shelf.test/item/{number}"
+        return f"https://d{self.domain(number)}.grow.test/paper/{number}"
+
+    def domain(self, number: int) -> int:
+        """Every domain early on; later half of the pages are on one domain in a hundred."""
+        if number < self.domains:
+            return number
+        mixed = number * 2_654_435_761 % 4_294_967_296
+        return mixed % self.domains if mixed & 65_536 else mixed % (self.domains // 100)
+
+    def is_visitable(self, number: int) -> bool:
+        return not (number % 10 in (3, 6, 9) and number > 3)
+
+    def results(self, known: int, seed: int = 5) -> Iterator[PageResult]:
+        """Visits in the order in which pages were found, until this many URLs are known."""
+        rng = random.Random(seed)
+        following, visited = 3, 0
+        uniform, choices = rng.random, rng.choices
+        while following < known:
+            while not self.is_visitable(visited):
+                visited += 1
+            count = max(3, min(1500, round(rng.lognormvariate(math.log(MEDIAN_LINKS), _SPREAD))))
+            new = max(2, count * 3 // 10)
+            far = count // 4
+            near = max(0, count - new - far)
+            low, high = max(0, visited - 100), min(following, visited + 100)
+            numbers = [
+                *choices(range(low, high), k=near),
+                *[int(uniform() * following) for _ in range(far)],
+                *range(following, following + new),
+            ]
+            following += new
+            hrefs = tuple(dict.fromkeys(map(self.url, numbers)))
+            yield page_result(self.url(visited), visited, hrefs, f"Page {visited}")
+            visited += 1
+
+    def answer(self, host: str, method: str, target: str) -> Answer:
+        if target == "/robots.txt":
+            return Answer(response(404, b"", "text/plain", with_body=False))
+        body = f"<!DOCTYPE html><title>{host}{target}</title><a href='{self.url(1)}'>one</a>".encode()
+        return Answer(response(200, body, with_body=method == "GET"))
+
+
+def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
+    web = GrowingWeb(plan.domains)
+    with serve_terrain(web, folder / "server", log=True) as served:
+        config = _growth_config(folder, served, web)
+        workspace = folder / "workspace"
+        start_run(workspace, config)
+        steps.say(f"Writing result spools until {plan.known:,} URLs are known")
+        links = write_results(workspace, web.results(plan.known))
+        steps.say(f"Taking in {len(links) - 1:,} pages with {links[-1]:,} links")
+        found = run_take_in(config)
+        figures = _windows(plan, found["marks"], links)
+        figures["ingest_memory_mb"] = found["memory_mb"]
+        figures |= _database_facts(folder / "bench.db")
+        steps.say("Starting the pipeline on that workspace")
+        figures |= restarted(plan, folder, config, served, steps)
+    steps.say("The report")
+    started = time.perf_counter()
+    _command("report", str(config))
+    figures["report_s"] = time.perf_counter() - started
+    return figures
+
+
+def _growth_config(folder: Path, served: Served, web: GrowingWeb) -> Path:
+    path = write_config(folder, served, Shape(sites=0), CrawlOptions())
+    text = path.read_text()
+    head = text[: text.index("[[quality]]")]
+    lists = "".join(
+        f'[[quality]]\ndomain = "d{number}.grow.test"\nseeds = ["{web.url(number)}"]\n' for number in range(3)
+    )
+    path.write_text(head + lists + '[[stub]]\ndomain = "*.shelf.test"\n')
+    return path
+
+
+def _windows(plan: Plan, marks: list[list[float]], links: list[int]) -> dict[str, Any]:
+    """Cost per raw link early and late: over the batches while so and so many URLs were known."""
+
+    def window(low: float, high: float) -> tuple[float, float, float]:
+        inside = [mark for mark in marks if low <= mark[1] <= high]
+        first, last = inside[0], inside[-1]
+        count = links[_page(last, links)] - links[_page(first, links)]
+        return count, 1e6 * (last[2] - first[2]) / count, 1e6 * (last[3] - first[3]) / count
+
+    early_links, early_wall, early_cpu = window(plan.early * 0.75, plan.early * 1.4)
+    late_links, late_wall, late_cpu = window(plan.known * 0.93, plan.known * 1.1)
+    pages, seconds = len(links) - 1, marks[-1][2] - marks[0][2]
+    return {
+        "pages": pages,
+        "links": links[-1],
+        "seconds": seconds,
+        "links_per_second": links[-1] / seconds,
+        "early": {"links": early_links, "us_per_link": early_wall, "cpu_us_per_link": early_cpu},
+        "late": {"links": late_links, "us_per_link": late_wall, "cpu_us_per_link": late_cpu},
+        "ratio": late_wall / early_wall,
+        "cpu_ratio": late_cpu / early_cpu,
+    }
+
+
+def _page(mark: list[float], links: list[int]) -> int:
+    """How many pages had been taken in at a mark: all results but the event that started the run."""
+    return min(max(int(mark[0]) - 1, 0), len(links) - 1)
+
+
+def _database_facts(database: Path) -> dict[str, Any]:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as db:
+        counts = {
+            "known": "SELECT count(*) FROM pages",
+            "frontier": "SELECT count(*) FROM frontier",
+            "domains": "SELECT count(*) FROM domain_states",
+        }
+        facts: dict[str, Any] = {name: db.execute(sql).fetchone()[0] for name, sql in counts.items()}
+    db.close()
+    return facts | {"database_mb": database.stat().st_size / 1e6}
+
+
+def restarted(plan: Plan, folder: Path, config: Path, served: Served, steps: Steps) -> dict[str, Any]:
+    """Start it, wait for its first request, let it work, pause it, stop it."""
+    started = time.monotonic_ns()
+    process = _start_crawl(config, folder / "crawl.log")
+    watch = StageWatch(folder / "workspace", process.pid)
+    watch.start()
+    try:
+        while not served.requests():
+            if process.poll() is not None or time.monotonic_ns() - started > 120e9:
+                raise RuntimeError(f"no request came:\n{(folder / 'crawl.log').read_text()[-3000:]}")
+            time.sleep(0.05)
+        first = (served.requests()[0].at_ns - started) / 1e9
+        time.sleep(plan.crawl_seconds)
+        requests = len(served.requests())
+        steps.say("Paused")
+        (folder / "workspace" / "pause").touch()
+        time.sleep(5)
+        before = _everybodys_cpu(process.pid)
+        count = len(served.requests())
+        time.sleep(10)
+        paused = (_everybodys_cpu(process.pid) - before) / 10
+        leaked = len(served.requests()) - count
+        watch.look()
+        memory = watch.worst(watch.memory)
+        (folder / "workspace" / "pause").unlink()
+    finally:
+        _stop(process)
+        watch.stop()
+    return {
+        "first_request_s": first,
+        "requests_made": requests,
+        "paused_core_share": paused,
+        "requests_while_paused": leaked,
+        "memory_mb": memory,
+    }
+
+
+def _start_crawl(config: Path, log_path: Path) -> subprocess.Popen[bytes]:
+    with log_path.open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "crawler", "crawl", str(config), "-q"], stdout=log, stderr=log, cwd=ROOT
+        )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _everybodys_cpu(pid: int) -> float:
+    return sum(cpu_seconds(child) for child in children(pid))
+
+
+def _command(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "crawler", *arguments], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+# -- doing nothing -----------------------------------------------------------------------------------------
+
+
+def waiting(folder: Path, steps: Steps) -> dict[str, Any]:
+    """The whole pipeline while every domain has to wait."""
+    shape = Shape(seed=3, sites=40, pages=20)
+    options = CrawlOptions(minimum_time_on_page=60_000)
+    with serve_terrain(ScaledTerrain(shape), folder / "server") as served:
+        process = _start_crawl(write_config(folder, served, shape, options), folder / "crawl.log")
+        try:
+            steps.say("Waiting on politeness")
+            time.sleep(12)
+            before = _everybodys_cpu(process.pid)
+            time.sleep(15)
+            share = (_everybodys_cpu(process.pid) - before) / 15
+            if process.poll() is not None:
+                raise RuntimeError(f"the crawl ended:\n{(folder / 'crawl.log').read_text()[-3000:]}")
+        finally:
+            _stop(process)
+    return {"core_share": share}
+
+
+def help_time(steps: Steps) -> float:
+    steps.say("--help")
+    times = []
+    for _ in range(7):
+        started = time.perf_counter()
+        program = Path(sys.executable).with_name("sumi-ripple")
+        subprocess.run([program, "--help"], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - started)
+    return sorted(times)[len(times) // 2]
+
+
+# -- what people read --------------------------------------------------------------------------------------
+
+
+def report(plan: Plan, figures: dict[str, Any]) -> None:
+    about = figures["machine"]
+    print(f"\n{about['cpu']}, {about['cores']} cores, Python {about['python']}\n")
+    rows: list[tuple[str, str, str, str]] = []
+
+    def row(what: str, figure: float, form: str, target: float, unit: str, *, at_least: bool = False) -> None:
+        sign = ">=" if at_least else "<="
+        holds = figure >= target if at_least else figure <= target
+        rows.append((what, f"{figure:{form}}{unit}", f"{sign} {target:,}{unit}", verdict(holds)))
+
+    alone = figures.get("ingest")
+    if alone:
+        row("ingest alone", alone["pages_per_second"], ",.0f", 1500, " pages/s", at_least=True)
+        row("ingest alone", alone["links_per_second"], ",.0f", 60_000, " links/s", at_least=True)
+    grown = figures.get("growth")
+    if grown:
+        early, late = grown["early"], grown["late"]
+        rows.append((f"ingest at {plan.early:,} URLs known", f"{early['us_per_link']:.1f} µs a link", "", ""))
+        rows.append((f"ingest at {plan.known:,} URLs known", f"{late['us_per_link']:.1f} µs a link", "", ""))
+        row("  the one against the other", grown["ratio"], ".2f", 1.5, "")
+        memory = grown["memory_mb"]
+        row("memory, scheduler", memory.get("scheduler", 0.0), ".0f", 150, " MB")
+        row("memory, ingest", max(memory.get("ingest", 0.0), grown["ingest_memory_mb"]), ".0f", 400, " MB")
+        row("memory, a fetcher", memory.get("fetcher", 0.0), ".0f", 150, " MB")
+        row("restart until the first request", grown["first_request_s"], ".1f", 5, " s")
+        row("report", grown["report_s"], ".1f", 10, " s")
+        row("paused, whole pipeline", 100 * grown["paused_core_share"], ".1f", 2, " % of a core")
+    if "waiting" in figures:
+        row("waiting on politeness", 100 * figures["waiting"]["core_share"], ".1f", 2, " % of a core")
+    if "help_s" in figures:
+        row("sumi-ripple --help", figures["help_s"], ".2f", 0.3, " s")
+    print(table(rows))
+    if grown:
+        print(
+            f"\n  {grown['known']:,} URLs known, {grown['frontier']:,} in the frontier, {grown['domains']:,} domains; "
+            f"the database has {grown['database_mb']:,.0f} MB"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""`make bench`: the whole pipeline, the bare loop and Scrapy on one terrain, one after the other.
+
+    python -m benchmarks.pipeline [--quick] [--only pipeline,bare,scrapy,fairness,digest]
+
+Prints a table against the targets and a picture of where a page's CPU goes, and keeps the figures as JSON in
+benchmarks/results/. At most ten minutes; two with --quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bare_loop import BareResult, run_bare
+from benchmarks.crawls import CrawlFigures, CrawlOptions, crawl
+from benchmarks.measure import ROOT, Steps, bars, cpu_seconds, machine, table, verdict, write_result
+from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
+from crawler.demo.server import Served, serve_terrain
+from ingest.digest import digest
+
+SECTIONS = ("bare", "pipeline", "scrapy", "fairness", "digest")
+TARGET_BARE, TARGET_SCRAPY = 0.65, 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of everything."""
+
+    shape: Shape
+    bare_pages: int = 16_000
+    scrapy_seconds: float = 60.0
+    lean_seconds: float = 40.0
+    fair_sites: int = 60
+
+
+FULL = Plan(Shape())
+QUICK = Plan(Shape(sites=250, pages=24), bare_pages=4_000, scrapy_seconds=20.0, lean_seconds=0.0, fair_sites=40)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure the pipeline against a bare loop and Scrapy.")
+    parser.add_argument("--quick", action="store_true", help="two minutes instead of ten")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
+    parser.add_argument("--workers", type=int, default=0, help="fetcher processes of the pipeline; 0: as it chooses")
+    parser.add_argument("--open", type=int, default=100, help="max-concurrent-pages-open of the pipeline")
+    parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
+    options = parser.parse_args()
+    plan = QUICK if options.quick else FULL
+    sections = set(options.only.split(","))
+    crawl_options = CrawlOptions(workers=options.workers, max_concurrent_pages_open=options.open)
+    steps = Steps()
+    figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "shape": asdict(plan.shape)}
+    folder = Path(tempfile.mkdtemp(prefix="sumi-bench-"))
+    try:
+        measure(plan, sections, crawl_options, folder, steps, figures)
+    finally:
+        if options.keep is not None:
+            shutil.move(folder, options.keep)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    report(figures)
+    print(f"\nFigures: {write_result('pipeline', figures).relative_to(ROOT)}")
+    return 0
+
+
+def measure(
+    plan: Plan, sections: set[str], options: CrawlOptions, folder: Path, steps: Steps, figures: dict[str, Any]
+) -> None:
+    if sections & {"bare", "pipeline", "scrapy"}:
+        terrain = ScaledTerrain(plan.shape)
+        figures["terrain"] = describe(terrain)
+        steps.say(f"Terrain: {figures['terrain']}")
+        with serve_terrain(terrain, folder / "server") as served:
+            if "bare" in sections:
+                figures["bare"] = bare(terrain, served, plan, steps)
+            if "pipeline" in sections:
+                steps.say("The pipeline: sumi-ripple crawl")
+                figures["pipeline"] = pipeline(crawl(folder / "pipeline", served, plan.shape, options))
+            if "scrapy" in sections:
+                figures["scrapy"] = scrapy(served, plan, folder, steps)
+    if "fairness" in sections:
+        figures["fairness"] = fairness(plan, folder / "fairness", steps)
+    if "digest" in sections:
+        figures["digest"] = digests(folder / "digest", steps)
+
+
+def describe(terrain: ScaledTerrain) -> dict[str, Any]:
+    links = terrain.drawn.links
+    sample = [url.split("/", 3) for url in terrain.urls()[:: max(1, len(links) // 500)]]
+    sizes = [len(terrain.answer(host, "GET", "/" + path).data) for _, _, host, path in sample]
+    return {
+        "sites": terrain.shape.sites,
+        "pages": len(terrain.urls()),
+        "mean_bytes": round(statistics.mean(sizes)),
+        "mean_links": round(statistics.mean(links), 1),
+        "median_links": statistics.median(links),
+    }
+
+
+# -- the three ---------------------------------------------------------------------------------------------
+
+
+def bare(terrain: ScaledTerrain, served: Served, plan: Plan, steps: Steps) -> dict[str, Any]:
+    urls = terrain.urls()[: plan.bare_pages]
+    forms: dict[str, Any] = {}
+    for form in ("urllib3", "own"):
+        steps.say(f"The bare loop ({form}): {len(urls):,} pages")
+        before = cpu_seconds(served.pid)
+        result: BareResult = run_bare(form, urls, served.port, served.ca_path)
+        server = cpu_seconds(served.pid) - before
+        forms[form] = {
+            "pages": result.pages,
+            "rate": result.rate,
+            "cpu_ms": 1000 * result.cpu_seconds / result.pages,
+            "server_ms": 1000 * server / result.pages,
+            "server_core_share": server / result.seconds,
+        }
+    return {"forms": forms, "rate": max(form["rate"] for form in forms.values())}
+
+
+def pipeline(run: CrawlFigures) -> dict[str, Any]:
+    return {
+        "pages": run.pages,
+        "links": run.links,
+        "known": run.known,
+        "seconds": run.seconds,
+        "whole_seconds": run.whole_seconds,
+        "rate": run.rate,
+        "steady_rate": run.steady_rate,
+        "cpu_ms": {stage: 1000 * seconds / run.pages for stage, seconds in sorted(run.cpu.items())},
+        "server_ms": 1000 * run.server_cpu / run.pages,
+        "server_core_share": run.server_cpu / run.whole_seconds,
+        "memory_mb": run.memory,
+    }
+
+
+def scrapy(served: Served, plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for form, seconds in (("usual", plan.scrapy_seconds), ("lean", plan.lean_seconds)):
+        if not seconds:
+            continue
+        steps.say(f"Scrapy ({form} spider): {seconds:.0f} s")
+        output = folder / "scrapy.json"
+        command = [sys.executable, "-m", "benchmarks.scrapy_peer", str(served.port), str(output)]
+        command += ["--seconds", str(seconds)] + (["--lean"] if form == "lean" else [])
+        subprocess.run(command, check=True, cwd=ROOT, timeout=seconds + 120)
+        progress = json.loads(output.read_text())["progress"]
+        (began, cpu_began, _), (ended, cpu_ended, _) = progress[0], progress[-1]
+        found[form] = {
+            "pages": len(progress),
+            "rate": (len(progress) - 1) / (ended - began),
+            "cpu_ms": 1000 * (cpu_ended - cpu_began) / len(progress),
+            "links_per_page": sum(links for _, _, links in progress) / len(progress),
+        }
+    return found
+
+
+# -- fairness and sameness ---------------------------------------------------------------------------------
+
+
+def fairness(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
+    """Small sites alone, then next to one with very many URLs, then next to slow servers."""
+    calm = Shape(seed=7, sites=plan.fair_sites, pages=8)
+    cases = {
+        "alone": calm,
+        "next to a giant": replace(calm, giant=20_000),
+        "next to slow servers": replace(calm, slow=3, slow_delay=1.0),
+    }
+    options = CrawlOptions(max_concurrent_pages_open=16, max_domain_requests=160)
+    small = {host_of(site) for site in range(1, plan.fair_sites - 3)}
+    found = {}
+    for name, shape in cases.items():
+        steps.say(f"Fairness: {len(small)} small sites {name}")
+        with serve_terrain(ScaledTerrain(shape), folder / name.replace(" ", "-") / "server") as served:
+            run = crawl(folder / name.replace(" ", "-"), served, shape, options)
+        ends = [last for domain, (_, last, _) in run.spans.items() if domain in small]
+        others = [last for domain, (_, last, _) in run.spans.items() if domain not in small and domain != HUB]
+        found[name] = {
+            "small_sites": len(ends),
+            "median_done_s": statistics.median(ends),
+            "last_done_s": max(ends),
+            "others_done_s": max(others),
+            "known": run.known,
+        }
+    return found
+
+
+def digests(folder: Path, steps: Steps) -> dict[str, Any]:
+    """The map of a fast crawl and that of a slow one, one page at a time."""
+    shape = Shape(seed=11, sites=14, pages=8)
+    found = {}
+    for name, options in (
+        ("fast", CrawlOptions()),
+        ("slow", CrawlOptions(minimum_time_on_page=120, max_concurrent_pages_open=1, workers=1)),
+    ):
+        steps.say(f"Digest of a {name} crawl")
+        with serve_terrain(ScaledTerrain(shape), folder / name / "server") as served:
+            run = crawl(folder / name, served, shape, options)
+        found[name] = digest(run.database)
+    return {**found, "equal": found["fast"] == found["slow"]}
+
+
+# -- what people read --------------------------------------------------------------------------------------
+
+
+def report(figures: dict[str, Any]) -> None:
+    about = figures["machine"]
+    print(f"\n{about['cpu']}, {about['cores']} cores, Python {about['python']}")
+    if "terrain" in figures:
+        facts = figures["terrain"]
+        print(
+            f"{facts['sites']} sites, {facts['pages']:,} pages, {facts['mean_bytes'] / 1000:.0f} KB and "
+            f"{facts['mean_links']} links on average (median {facts['median_links']:.0f})"
+        )
+    rows: list[tuple[str, str, str, str]] = []
+    ours, loop, peer = figures.get("pipeline"), figures.get("bare"), figures.get("scrapy")
+    if loop:
+        rows += [(f"bare loop, {name}", f"{form['rate']:.0f} pages/s", "", "") for name, form in loop["forms"].items()]
+    if ours:
+        rows.append(("pipeline, whole run", f"{ours['rate']:.0f} pages/s", "", ""))
+        rows.append(("pipeline, middle 80 % of pages", f"{ours['steady_rate']:.0f} pages/s", "", ""))
+        if loop:
+            ratio = ours["rate"] / loop["rate"]
+            rows.append(
+                ("pipeline against the bare loop", f"{ratio:.2f}", f">= {TARGET_BARE}", verdict(ratio >= TARGET_BARE))
+            )
+    for name, form in (peer or {}).items():
+        rows.append((f"Scrapy, {name} spider", f"{form['rate']:.1f} pages/s", "", ""))
+        if ours:
+            ratio = ours["rate"] / form["rate"]
+            target = f">= {TARGET_SCRAPY:.0f}" if name == "usual" else ""
+            rows.append(
+                ("pipeline against that", f"{ratio:.1f}", target, verdict(ratio >= TARGET_SCRAPY) if target else "")
+            )
+    if "digest" in figures:
+        same = figures["digest"]["equal"]
+        rows.append(("digest of a fast and a slow crawl", "equal" if same else "DIFFERENT", "equal", verdict(same)))
+    print("\n" + table(rows))
+    if ours:
+        print("\nWhere a page's CPU goes:")
+        print(bars({**ours["cpu_ms"], "(server)": ours["server_ms"]}, "ms"))
+        share = ours["server_core_share"]
+        print(f"  The server used {share:.0%} of one core; it is no part of the pipeline.")
+        print("  Most memory: " + ", ".join(f"{stage} {mb:.0f} MB" for stage, mb in sorted(ours["memory_mb"].items())))
+    if "fairness" in figures:
+        print("\nFairness: when were the small sites done?")
+        for name, case in figures["fairness"].items():
+            half, last = case["median_done_s"], case["last_done_s"]
+            print(
+                f"  {name:<21} half of them after {half:5.1f} s, all after {last:5.1f} s"
+                f"  (the others after {case['others_done_s']:.1f} s; {case['known']:,} URLs known)"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
