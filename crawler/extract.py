@@ -197,8 +197,8 @@ class _Page:
             if target is not None:
                 self._add(target)
         elif (element.get("name") or "").strip().lower() in self._robot_names:
-            tokens = {token.strip() for token in content.lower().split(",")}
-            self._nofollow = self._nofollow or not tokens.isdisjoint(_NOFOLLOW)
+            tokens = content.lower().replace(",", " ").split()
+            self._nofollow = self._nofollow or not _NOFOLLOW.isdisjoint(tokens)
 
 
 def _is_in_svg(element: Any) -> bool:

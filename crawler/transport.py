@@ -15,6 +15,7 @@ import ssl
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 import ada_url
@@ -111,9 +112,10 @@ def _tls_context(network: NetworkSettings) -> _Context:
     context.sessions = _Sessions()
     context.load_default_certs()
     if context.cert_store_stats()["x509_ca"] == 0:
-        import certifi
+        with suppress(ImportError):  # comes with requests; only a machine without a trust store needs it
+            import certifi
 
-        context.load_verify_locations(cafile=certifi.where())
+            context.load_verify_locations(cafile=certifi.where())
     if network.ca_bundle is not None:
         context.load_verify_locations(cafile=str(network.ca_bundle))
     return context
@@ -151,24 +153,18 @@ class Connection(HTTPSConnection):
     def connect(self) -> None:
         try:
             super().connect()
-        except (ssl.SSLError, HTTPError) as error:
+        except (ssl.SSLError, HTTPError, ValueError) as error:  # ValueError: a name that no certificate can have
             raise _Handshake from error
 
     def _new_conn(self) -> socket.socket:
         assert self._deadline is not None
         errors: list[OSError] = []
         give_up = time.monotonic() + self._connect_timeout
-        for place, (ip, port) in enumerate(self._endpoints):
+        for place, endpoint in enumerate(self._endpoints):
             share = max(0.001, (give_up - time.monotonic()) / (len(self._endpoints) - place))
-            sock = socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM)
             try:
-                sock.settimeout(self._deadline.left(share))
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.connect((ip, port))
-                sock.settimeout(self._deadline.left(self._connect_timeout))  # for the handshake
-                return sock
+                return self._dial(endpoint, self._deadline, share)
             except OSError as error:
-                sock.close()
                 errors.append(error)
         # Of several, the error that says most: a refusal is a server's own word.
         errors.sort(
@@ -178,6 +174,19 @@ class Connection(HTTPSConnection):
             )
         )
         raise errors[0]
+
+    def _dial(self, endpoint: Endpoint, deadline: Deadline, seconds: float) -> socket.socket:
+        family = socket.AF_INET6 if ":" in endpoint[0] else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(deadline.left(seconds))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.connect(endpoint)
+            sock.settimeout(deadline.left(self._connect_timeout))  # for the handshake
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     def give_up(self) -> None:
         """Close, and remember the TLS session if there was an answer over it."""
