@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -663,6 +664,13 @@ def test_a_workspace_that_is_a_file_is_a_mistake(mistakes: Any, tmp_path: Path) 
     (tmp_path / "w").write_text("")
     assert one(mistakes(QUALITY, workspace=tmp_path / "w")).path == "--workspace"
     assert one(mistakes(f'workspace = "w"\n{QUALITY}')).path == "workspace"
+
+
+def test_a_config_travels_to_other_processes_unchanged(read: Any) -> None:
+    config = read(SEED_000)
+    again = pickle.loads(pickle.dumps(config))
+    assert again == config
+    assert (again.source, again.config_hash) == (config.source, config.config_hash)
 
 
 def test_two_configs_of_the_same_text_have_the_same_hashes_wherever_they_lie(tmp_path: Path) -> None:

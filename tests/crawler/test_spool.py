@@ -264,6 +264,25 @@ def test_what_was_appended_survives_the_writers_death_without_sync(tmp_path: Pat
     assert damages == []
 
 
+def test_lines_that_arrive_while_the_reader_looks_for_the_next_segment_are_not_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Writer(tmp_path)
+    first.append(body(1))
+    reader = Reader(tmp_path)
+    assert len(reader.read()) == 1
+    real = spool.segments
+
+    def meanwhile(folder: Path) -> list[int]:
+        monkeypatch.setattr(spool, "segments", real)
+        first.append(body(2))
+        Writer(folder).append(body(3))
+        return real(folder)
+
+    monkeypatch.setattr(spool, "segments", meanwhile)
+    assert [line.body for line in reader] == [seal_line(body(2))[:-1], seal_line(body(3))[:-1]]
+
+
 # -- damage ------------------------------------------------------------------------------------------------
 
 
