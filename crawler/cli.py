@@ -339,6 +339,7 @@ def _ready_stage(config: Config, stage: str) -> None:
 
     workspace = Workspace(config.workspace)
     workspace.prepare()
+    snapshot.require_own_workspace(config)
     if not any(found.is_running for found in look(workspace).stages):
         removed = remove_stop_flags(workspace)
         if removed:
@@ -552,6 +553,105 @@ def stats(
     typer.echo(figures(_database(config), by, as_json), nl=False)
 
 
+@app.command(
+    short_help="Why a URL is as it is in the map.",
+    epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
+)
+def explain(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL [CONFIG]",
+            help="The URL; and the config, if it is not the one that ./workspace was last crawled with.",
+            autocompletion=_complete_config,
+            show_default=False,
+        ),
+    ],
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Why a URL is as it is in the map: class, state, depths with a shortest path, robots, who links to it.
+
+    And what would have to change for it to be crawled. For a URL never seen: what would happen to it.
+    """
+    from crawler.urls import UrlError
+    from reporter.explain import explain as explain_url
+
+    configs = [word for word in words if word.endswith(".toml")]
+    urls = [word for word in words if word not in configs]
+    if len(urls) != 1 or len(configs) > 1:
+        raise UsageError("give one URL, and one config (a .toml file) at most")
+    config = _load(Path(configs[0]) if configs else _last_config(workspace), workspace)
+    try:
+        found = explain_url(config, config.output.database_path, urls[0])
+    except UrlError as problem:
+        raise UsageError(f"{urls[0]}: {problem}") from None
+    typer.echo(found.json() if as_json else found.text(), nl=False)
+
+
+def _last_config(workspace: Path | None) -> Path:
+    """The config that a workspace was last crawled with."""
+    from crawler import snapshot
+    from crawler.workspace import Workspace
+
+    place = Workspace(workspace or Path("workspace"))
+    found = snapshot.read(place)
+    if found is None or not found.get("source"):
+        raise UsageError(f"which config? {place.root} has not been crawled with one yet, so name it")
+    return Path(found["source"])
+
+
+@app.command(
+    short_help="The map as GEXF, GraphML, CSV or JSON lines.",
+    epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
+    "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
+)
+def export(
+    config: MapArgument,
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Where to; its ending names the format. [default: standard output]"),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="gexf, graphml, csv or jsonl.", show_default=False)
+    ] = None,
+    level: Annotated[str, typer.Option("--level", metavar="LEVEL", help="page or domain.")] = "page",
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="N", min=0, help="Least depth N or less.", show_default=False)
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="CLASS", help="quality, discovered, stubbed or blacklisted; may be repeated."),
+    ] = None,
+    states: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="A state of pages; may be repeated.")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", metavar="PATTERN", help="example.com, or *.example.com.", show_default=False),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", min=1, help="Known in this run.", show_default=False)
+    ] = None,
+) -> None:
+    """The map as a file for other tools: pages or domains, and who links to whom."""
+    from reporter.export import FORMATS, Filters
+    from reporter.export import export as write_export
+
+    name = format or (target.suffix.removeprefix(".") if target else "jsonl")
+    if name not in FORMATS:
+        raise UsageError(f"{name or 'no ending'}: which format? Give --format {', '.join(FORMATS)}")
+    filters = Filters(depth, tuple(classes or ()), tuple(states or ()), domain, run)
+    found = write_export(
+        _database(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
+    )
+    if target:
+        files = " and ".join(str(path) for path in found.files)
+        typer.echo(f"Wrote {found.nodes:,} {level}s and {found.edges:,} links to {files}")
+    else:
+        sys.stdout.buffer.flush()
+
+
 @app.command(short_help="Prove from the spools that the crawl was polite.")
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
     """Prove from the spools that the crawl was polite, or name every violation."""
@@ -593,6 +693,9 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     workspace = Workspace((given or Path("workspace")).absolute())
     if not workspace.root.is_dir():
         raise UsageError(f"there is no workspace at {workspace.root}; name one with --workspace, or a config")
+    demo = Workspace(workspace.root / "demo")
+    if given is None and not workspace.is_role_taken("supervisor") and demo.is_role_taken("supervisor"):
+        return demo, stage, None  # the only crawl under way here
     return workspace, stage, None
 
 

@@ -58,6 +58,7 @@ def crawl(
         level = level_of(manner.verbosity, manner.is_quiet)
         if is_fresh:
             _start_afresh(config, manner)
+        snapshot.require_own_workspace(config)
         _look_at_flags(workspace)
         if _is_only_to_be_closed(workspace):
             log.info("Run #%d was completed, but nobody lived to see it", _run(workspace).number)

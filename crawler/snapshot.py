@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 
 from crawler.settings import Config
-from crawler.workspace import Workspace, write_atomically
+from crawler.spool import segments
+from crawler.workspace import Workspace, WorkspaceError, write_atomically
 
 _SECTIONS = ("crawler", "user_agent", "traps")
 _LISTS = ("quality", "blacklist", "stub")
@@ -50,6 +51,23 @@ def database_of(workspace: Workspace) -> Path | None:
     """Where the map of this workspace is, as far as is known."""
     found = read(workspace)
     return Path(found["database"]) if found and isinstance(found.get("database"), str) else None
+
+
+def require_own_workspace(config: Config) -> None:
+    """Raise WorkspaceError if the spools of this workspace belong to another map: they would all be drawn into this one.
+
+    A database that exists knows how far it has read; only a new one would begin with what others crawled.
+    """
+    workspace = Workspace(config.workspace)
+    found = read(workspace)
+    if found is None or found.get("database") == str(config.output.database_path):
+        return
+    has_results = any(segments(workspace.results_of(name)) for name in workspace.result_writers())
+    if has_results and not config.output.database_path.exists():
+        raise WorkspaceError(
+            f"the workspace {workspace.root} holds the crawl of {found.get('source') or found.get('database')}; give "
+            f"this one a --workspace of its own, or move the other one aside with --fresh"
+        )
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
