@@ -40,6 +40,7 @@ from crawler.control import StageControl, now_text
 from crawler.hosts import RobotsCache
 from crawler.leases import (
     Bookmark,
+    LeftBehind,
     ResultIndex,
     read_bookmark,
     read_jobs,
@@ -416,45 +417,57 @@ class Fetcher:
 
     def _take_over(self, domain: Domain, bookmark: Bookmark) -> bool:
         """Bring in order what a fetcher before us left; False if the gate is busy just now."""
-        left = None
+        before = domain.gate.look()
+        counted = Cursor(before.mark.segment, before.mark.offset)
+        marker = f"fetcher-{before.mark.writer:02d}"
+        left = LeftBehind()
         if bookmark.holder is not None:
-            self._indexed_at = time.monotonic()
-            index = self._indexes.get(bookmark.holder)
-            if index is None:
-                index = self._indexes[bookmark.holder] = ResultIndex(self.workspace.results_of(bookmark.holder))
-            holder = _number_of(bookmark.holder)
-            mark = domain.gate.look().mark
-            counted = Cursor(mark.segment, mark.offset) if mark.writer == holder else bookmark.results
-            left = index.since(domain.name, min(bookmark.results, counted))
-            while len(domain.jobs) % JOBS_AT_ONCE == 0 and (more := read_jobs(domain.reader, JOBS_AT_ONCE)):
-                domain.jobs.extend(more)
-            # Jobs are done one after the other: all up to the last one with a result are settled.
-            ends = [end for job, end in domain.jobs if (job.run, job.key) in left.done]
-            if ends:
-                domain.done = max(ends)
-                domain.jobs = deque((job, end) for job, end in domain.jobs if end > domain.done)
-            domain.recent.update(dict.fromkeys(left.done))
+            start = min(bookmark.results, counted) if bookmark.holder == marker else bookmark.results
+            left = self._index(bookmark.holder).since(domain.name, start)
+            self._step_over_done(domain, left)
+        is_told = before.untold and before.run in self._index(marker).since(domain.name, counted).told
         lost = 0
 
         def adjust(record: GateRecord) -> GateRecord:
             nonlocal lost
-            ledgered = record.ledgered
-            closes = record.closes
-            if left is not None:
-                ledgered += sum(n for run, end, n in left.ledgered if run == record.run and end > counted)
-                closes = closes or left.closes.get(record.run)
-            lost = max(0, record.sent - ledgered)
-            return replace(record, ledgered=record.sent, closes=closes, mark=self._mark())
+            found = sum(
+                requests
+                for run, end, requests in left.ledgered
+                if run == record.run and (bookmark.holder != marker or end > counted)
+            )
+            lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.untold)
+            closes = record.closes or left.closes.get(record.run)
+            return replace(record, ledgered=record.sent, closes=closes, untold=lost, mark=self._mark())
 
-        run = domain.gate.look().run
-        if not domain.gate.update(run, adjust):
+        if not domain.gate.update(before.run, adjust):
             return False
-        domain.run = run
+        if lost:
+            # Whoever finds `untold` in the gate looks for this line behind the mark: told once, whatever happens.
+            self._write(DomainEvent(before.run, domain.name, now_text(), "lost-requests", lost))
+            if not domain.gate.update(before.run, lambda record: replace(record, untold=0)):
+                return False
+        domain.run = before.run
         record = domain.gate.record
         domain.closes, domain.closed_run = record.closes, record.run
-        if lost:
-            self._write(DomainEvent(run, domain.name, now_text(), "lost-requests", lost))
         return True
+
+    def _index(self, writer: str) -> ResultIndex:
+        self._indexed_at = time.monotonic()
+        index = self._indexes.get(writer)
+        if index is None:
+            index = self._indexes[writer] = ResultIndex(self.workspace.results_of(writer))
+        return index
+
+    @staticmethod
+    def _step_over_done(domain: Domain, left: LeftBehind) -> None:
+        """Jobs are done one after the other: all up to the last one with a result are settled."""
+        while len(domain.jobs) % JOBS_AT_ONCE == 0 and (more := read_jobs(domain.reader, JOBS_AT_ONCE)):
+            domain.jobs.extend(more)
+        ends = [end for job, end in domain.jobs if (job.run, job.key) in left.done]
+        if ends:
+            domain.done = max(ends)
+            domain.jobs = deque((job, end) for job, end in domain.jobs if end > domain.done)
+        domain.recent.update(dict.fromkeys(left.done))
 
     # -- worker threads ------------------------------------------------------------------------------
 
@@ -733,7 +746,8 @@ class Fetcher:
             self.counts.errors += result.state in ERRORS
         if closes is not None:
             domain.closes, domain.closed_run = closes, result.run
-            domain.gate.update(result.run, domain.bring_up_to_date)
+            if domain.gate.update(result.run, domain.bring_up_to_date):
+                domain.uncounted = 0
         if log.isEnabledFor(logging.INFO):
             if result.error:
                 log.info("%s: %s (%s)", result.wire, result.state, result.error)
@@ -946,11 +960,6 @@ def _take_name(workspace: Workspace) -> tuple[FileLock, str, int]:
             return workspace.take_role(name), name, number
         except RoleTaken:
             number += 1
-
-
-def _number_of(name: str) -> int:
-    digits = name.rpartition("-")[2]
-    return int(digits) if digits.isdigit() else 0
 
 
 def _sentence(problem: OSError) -> str:

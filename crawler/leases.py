@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 from filelock import FileLock, Timeout
 
-from crawler.records import Closure, Job, PageResult, RecordError, RobotsResult, parse
+from crawler.records import Closure, DomainEvent, Job, PageResult, RecordError, RobotsResult, parse
 from crawler.spool import Cursor, Reader, segment_path
 from crawler.workspace import Workspace, write_atomically
 
@@ -90,13 +90,18 @@ def read_jobs(reader: Reader, limit: int) -> list[tuple[Job, Cursor]]:
 class LeftBehind:
     """What a dead fetcher's result spool says of one domain.
 
-    `ledgered`: (run, cursor behind the line, requests to the domain in its ledger).
+    `ledgered`: (run, cursor behind the line, requests to the domain in its ledger). `told`: runs for which it told
+    of lost requests.
     """
 
     done: set[tuple[int, str]] = field(default_factory=set)
     closes: dict[int, Closure] = field(default_factory=dict)
     ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
     segments: set[int] = field(default_factory=set)
+
+
+_Line = PageResult | RobotsResult | DomainEvent
 
 
 class ResultIndex:
@@ -106,7 +111,7 @@ class ResultIndex:
         self._folder = folder
         self._start: Cursor | None = None
         self._end = _START
-        self._lines: dict[str, list[tuple[Cursor, PageResult | RobotsResult, int]]] = {}
+        self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
 
     def since(self, domain: str, cursor: Cursor) -> LeftBehind:
         """What was written for a domain behind `cursor`; it is durable when this returns."""
@@ -121,6 +126,10 @@ class ResultIndex:
             if end <= cursor:
                 continue
             left.segments.add(end.segment)
+            if isinstance(result, DomainEvent):
+                if result.event == "lost-requests":
+                    left.told.add(result.run)
+                continue
             left.ledgered.append((result.run, end, requests))
             if isinstance(result, PageResult):
                 left.done.add((result.run, result.key))
@@ -137,20 +146,21 @@ class ResultIndex:
                 if stop is not None and end > stop:
                     break
                 # Requests to other domains were counted at their own gates when they were made.
-                requests = sum(entry.domain == result.domain for entry in result.ledger)
+                ledger = () if isinstance(result, DomainEvent) else result.ledger
+                requests = sum(entry.domain == result.domain for entry in ledger)
                 self._lines.setdefault(result.domain, []).append((end, _slim(result), requests))
             return reader.cursor
         finally:
             reader.close()
 
     @staticmethod
-    def _read(reader: Reader) -> Iterator[tuple[Cursor, PageResult | RobotsResult]]:
+    def _read(reader: Reader) -> Iterator[tuple[Cursor, _Line]]:
         for line in reader:
             try:
                 record = parse(line.body)
             except RecordError:
                 continue
-            if isinstance(record, PageResult | RobotsResult):
+            if isinstance(record, PageResult | RobotsResult | DomainEvent):
                 yield line.end, record
 
     def _sync(self, number: int) -> None:
@@ -164,8 +174,10 @@ class ResultIndex:
             os.close(descriptor)
 
 
-def _slim(result: PageResult | RobotsResult) -> PageResult | RobotsResult:
+def _slim(result: _Line) -> _Line:
     """What is worth keeping in memory of a result: not its links."""
+    if isinstance(result, DomainEvent):
+        return result
     if isinstance(result, RobotsResult):
         return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome)
     return PageResult(result.run, result.key, "", result.domain, result.at, result.state, closes=result.closes)

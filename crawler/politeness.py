@@ -34,8 +34,8 @@ from crawler.records import Closure
 _SLOT = 128
 _MAGIC = b"SRG1"
 # magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
-# last end (monotonic ns, wall ms), then how far the ledger was counted: writer, segment, offset
-_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqHQQ")
+# last end (monotonic ns, wall ms), lost and not told yet, then how far the ledger was counted: writer, segment, offset
+_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQ")
 _CLOSED = ("", "rate-limited", "request-limit", "crawl-delay")
 
 
@@ -82,6 +82,7 @@ class GateRecord:
     ended: Moment | None = None
     crawl_delay_ms: int = 0
     closes: Closure | None = None
+    untold: int = 0  # requests found lost, whose record may not have reached the spool behind `mark`
     mark: LedgerMark = NO_MARK
 
 
@@ -92,7 +93,7 @@ def for_run(record: GateRecord, run: int) -> GateRecord:
     """The record as a new run sees it: budget and closure begin anew, the clock does not."""
     if record.run == run:
         return record
-    return replace(record, run=run, sent=0, ledgered=0, closes=None, mark=NO_MARK)
+    return replace(record, run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK)
 
 
 def settle(record: GateRecord, now: Moment) -> GateRecord:
@@ -167,6 +168,7 @@ def pack(record: GateRecord, sequence: int) -> bytes:
         bytes.fromhex(ended.boot) if ended else b"",
         ended.mono_ns if ended else -1,
         ended.wall_ms if ended else 0,
+        record.untold,
         *record.mark,
     )
     body = body.ljust(_SLOT - 4, b"\0")
@@ -177,14 +179,14 @@ def unpack(data: bytes) -> tuple[int, GateRecord] | None:
     """(sequence, record) of one slot, or None if it is not whole."""
     if len(data) < _SLOT or zlib.crc32(data[: _SLOT - 4]) != int.from_bytes(data[_SLOT - 4 : _SLOT], "little"):
         return None
-    (magic, sequence, run, sent, ledgered, in_flight, closed, at, limit, delay, boot, mono, wall, *mark) = (
+    (magic, sequence, run, sent, ledgered, in_flight, closed, at, limit, delay, boot, mono, wall, untold, *mark) = (
         _LAYOUT.unpack_from(data)
     )
     if magic != _MAGIC or closed >= len(_CLOSED):
         return None
     closes = Closure(_CLOSED[closed], at, None if limit < 0 else limit) if closed else None
     ended = None if mono < 0 else Moment(boot.hex(), mono, wall)
-    record = GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, LedgerMark(*mark))
+    record = GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, untold, LedgerMark(*mark))
     return sequence, record
 
 

@@ -144,6 +144,7 @@ records = st.builds(
         st.integers(0, 2**32 - 1),
         st.none() | st.integers(0, 2**40),
     ),
+    untold=st.integers(0, 2**32 - 1),
     mark=st.builds(LedgerMark, st.integers(0, 999), st.integers(0, 2**60), st.integers(0, 2**60)),
 )
 
