@@ -33,7 +33,7 @@ def move_aside(config: Config) -> list[Path]:
                     moved.append(target)
         for name in _MOVED:
             source = workspace.root / name
-            if source.exists() and any(source.rglob("*")):
+            if source.exists() and any(path.is_file() for path in source.rglob("*")):
                 kept.mkdir(parents=True, exist_ok=True)
                 source.rename(kept / name)
         if kept.exists():

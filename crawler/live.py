@@ -225,6 +225,7 @@ class TerminalView:
             redirect_stdout=False,
             redirect_stderr=False,
             vertical_overflow="crop",
+            transient=True,  # what remains to be read is printed afterwards
         )
         self._live.start(refresh=True)
         return self

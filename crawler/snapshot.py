@@ -54,7 +54,7 @@ def database_of(workspace: Workspace) -> Path | None:
 
 
 def require_own_workspace(config: Config) -> None:
-    """Raise WorkspaceError if the spools of this workspace belong to another map: they would all be drawn into this one.
+    """Raise WorkspaceError if the spools here belong to another map: they would all be drawn into this one.
 
     A database that exists knows how far it has read; only a new one would begin with what others crawled.
     """

@@ -121,6 +121,7 @@ class Supervisor:
                 self.step(time.monotonic())
             if self.signals < 2 and self._outcome is not Outcome.FAILED:
                 self._take_in_the_rest()
+            self.view.show(look(self.workspace, with_locks=False), time.monotonic())
             return self._outcome
         finally:
             self._kill_all()
