@@ -26,6 +26,7 @@ import ssl
 import struct
 import threading
 import time
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -882,6 +883,7 @@ class HostileServer:
         self.log: list[Seen] = []
         self.connections = 0
         self.handshakes = 0
+        self.resumptions = 0
         self._keep_alive = keep_alive
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
@@ -893,15 +895,11 @@ class HostileServer:
         self._stranger = trustme.CA()
         self._authority.cert_pem.write_to_path(str(self.ca_path))
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port: int = self._listener.getsockname()[1]
         self._default = self._context_for("tricks.test")
         self._default.sni_callback = self._choose
 
     # -- for the tests
-
-    @property
-    def port(self) -> int:
-        port: int = self._listener.getsockname()[1]
-        return port
 
     @property
     def is_stopping(self) -> bool:
@@ -1007,12 +1005,15 @@ class HostileServer:
             context = self._default
             if name == "old-tls.test":
                 context = self._context_for(name)
-                context.minimum_version = ssl.TLSVersion.TLSv1
-                context.maximum_version = ssl.TLSVersion.TLSv1_1
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    context.minimum_version = ssl.TLSVersion.TLSv1
+                    context.maximum_version = ssl.TLSVersion.TLSv1_1
                 context.set_ciphers("ALL:@SECLEVEL=0")
             sock = context.wrap_socket(bare, server_side=True)
             with self._lock:
                 self.handshakes += 1
+                self.resumptions += bool(sock.session_reused)
                 self._open.discard(bare)
                 self._open.add(sock)
             while not self._stop.is_set() and self._one(sock):

@@ -279,7 +279,9 @@ def test_entities_of_a_hostile_dtd_are_not_expanded() -> None:
 # --- pages that mean harm
 
 
-@pytest.mark.parametrize("body", [b"", b" \n", b"\0", b"\xff\xfe", b"<", b"<a", b"<a href", b"<!--", b"text", b"\x00" * 9])
+@pytest.mark.parametrize(
+    "body", [b"", b" \n", b"\0", b"\xff\xfe", b"<", b"<a", b"<a href", b"<!--", b"text", b"\x00" * 9]
+)
 def test_pages_with_nothing_in_them(body: bytes) -> None:
     assert read(body) == Extracted(None, URL, (), False, 0)
 
@@ -328,22 +330,65 @@ def test_a_script_that_looks_like_such_a_tag_is_left_alone() -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece",
-    ["<", "<a ", "<a x=\"", "<a x='\"", "<b y=", "</a ", "<!-", "<!--", "<![CDATA[", "<?x ", "<script>", "<title>", "&amp"]
-    + ["<table><tr><td>", "<select><option>", "<svg><title>", "<base href=x>", "<meta charset=x>", "<p><font>", "\0"],
+    [
+        "<",
+        "<a ",
+        '<a x="',
+        "<a x='\"",
+        "<b y=",
+        "</a ",
+        "<!-",
+        "<!--",
+        "<![CDATA[",
+        "<?x ",
+        "<script>",
+        "<title>",
+        "&amp",
+        "<table><tr><td>",
+        "<select><option>",
+        "<svg><title>",
+        "<base href=x>",
+        "<meta charset=x>",
+        "<p><font>",
+        "\0",
+    ],
 )
 def test_megabytes_of_one_thing_end(piece: str) -> None:
     read(piece * (1_000_000 // len(piece)))
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from([None, "text/html", "text/html; charset=utf-16", "application/xhtml+xml"]))
+@given(
+    st.binary(max_size=400), st.sampled_from([None, "text/html", "text/html; charset=utf-16", "application/xhtml+xml"])
+)
 def test_no_bytes_crash_the_reader(body: bytes, content_type: str | None) -> None:
     orjson.dumps(read(body, content_type))
 
 
 PIECES = st.sampled_from(
-    ["<a href=", "'", '"', ">", "/x", "javascript:", "<base href=", "<title>", "</title>", "<meta name=robots content="]
-    + ["nofollow", "<link rel=canonical href=", "<!--", "-->", "<script>", "</script>", "é", "&#xD800;", "\0", " ", "\n"]
+    [
+        "<a href=",
+        "'",
+        '"',
+        ">",
+        "/x",
+        "javascript:",
+        "<base href=",
+        "<title>",
+        "</title>",
+        "<meta name=robots content=",
+        "nofollow",
+        "<link rel=canonical href=",
+        "<!--",
+        "-->",
+        "<script>",
+        "</script>",
+        "é",
+        "&#xD800;",
+        "\0",
+        " ",
+        "\n",
+    ]
 )
 
 
