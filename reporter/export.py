@@ -5,8 +5,9 @@
     Filters(depth=None, classes=(), states=(), domain=None, run=None)
 
 `format` is one of `FORMATS` (gexf, graphml, csv, jsonl), `level` one of `LEVELS` (page, domain). `target` is a file,
-which is replaced as a whole, or a binary stream (`sys.stdout.buffer`). CSV makes two files out of `NAME` (or `NAME.csv`):
-`NAME.nodes.csv` and `NAME.edges.csv`, and so cannot go to a stream. An edge is exported if both its ends are.
+which is replaced as a whole, or a binary stream (`sys.stdout.buffer`). CSV makes two files out of `NAME` (or
+`NAME.csv`): `NAME.nodes.csv` and `NAME.edges.csv`, and so cannot go to a stream. An edge is exported if both its ends
+are.
 
 Raises `ExportError` (a UsageError: an unknown format, level, class or state; CSV to a stream), and
 `reporter.queries.NoDatabase` and `NotAMap`. Nothing is held in memory but one row at a time.
