@@ -72,6 +72,11 @@ def _unseen(config: Config, facts: Explanation) -> list[str]:
         return ["It would be recorded and not asked for: its shape is a trap's.", _trap(config, facts.trap)]
     if facts.robots.allowed is False:
         return [_denied(facts)]
+    if facts.family_closed:
+        return [
+            f"It would be recorded and not asked for in run {facts.newest_run}: its look-alikes have had their share.",
+            _trap(config, facts.family_closed),
+        ]
     if facts.klass == "quality":
         condition = "A page that is followed must link to it, or it must be a seed; then it is crawled, at depth 0."
     else:

@@ -100,6 +100,7 @@ class Explanation:
     robots: Robots
     trap: str | None
     family: str | None
+    family_closed: str | None  # the error that new pages of its family get
     closed: str | None
     requests: int | None
     linked_from: tuple[LinkHere, ...]
@@ -164,6 +165,9 @@ def _explain(config: Config, connection: sqlite3.Connection | None, url: str, ke
         robots=_robots(config, row, wire),
         trap=shape_error(key, config.traps),
         family=family.name if family else None,
+        family_closed=queries.closed_family(connection, runs[-1].id, domain, family.name)
+        if connection and runs and family
+        else None,
         closed=row[0].closed_reason if row and runs and row[0].run == runs[-1].id else None,
         requests=row[0].request_count if row and runs and row[0].run == runs[-1].id else None,
         linked_from=links,
@@ -249,6 +253,8 @@ def _text(facts: Explanation) -> str:
         rows.append(("state", "never seen" if facts.newest_run else "never seen: nothing has been crawled yet"))
         if facts.trap:
             rows.append(("trap", plain(facts.trap)))
+        elif facts.family_closed:
+            rows.append(("trap", plain(facts.family_closed)))
     rows.append(("robots.txt", _robots_words(facts)))
     lines = [plain(facts.key)]
     for name, value in rows:

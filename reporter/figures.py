@@ -10,6 +10,7 @@ Whoever shows a figure takes it from `Figures`, so that no two outputs can disag
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -284,11 +285,17 @@ def run_figures(run: Run) -> RunFigures:
     seconds = None
     if run.finished_at:
         try:
-            begin, end = datetime.fromisoformat(run.started_at), datetime.fromisoformat(run.finished_at)
+            # Of whole seconds, as both times are shown, so that the three agree.
+            begin, end = (datetime.fromisoformat(whole_seconds(text)) for text in (run.started_at, run.finished_at))
             seconds = max(0, int((end - begin).total_seconds()))
         except (ValueError, TypeError):
             seconds = None
     return RunFigures(run.id, run.started_at, run.finished_at, run.status, seconds)
+
+
+def whole_seconds(time: str) -> str:
+    """`2025-01-15T10:30:00.358Z` without its fraction."""
+    return re.sub(r"(:\d\d)\.\d+", r"\1", time)
 
 
 def duration_words(seconds: int) -> str:

@@ -17,6 +17,7 @@ from reporter.figures import (
     Reference,
     duration_words,
     is_listed,
+    whole_seconds,
 )
 from reporter.inert import code, counted, markdown
 
@@ -63,8 +64,8 @@ def _header(figures: Figures) -> str:
     is_over = run.finished is not None
     rows = [
         ("Run ID", str(run.id)),
-        ("Started", markdown(run.started).replace("\\:", ":")),
-        ("Finished", markdown(run.finished or "not yet").replace("\\:", ":")),
+        ("Started", markdown(whole_seconds(run.started)).replace("\\:", ":")),
+        ("Finished", markdown(whole_seconds(run.finished or "not yet")).replace("\\:", ":")),
         ("Duration", duration_words(run.seconds) if is_over and run.seconds is not None else "not known yet"),
         ("Status", markdown(run.status.capitalize())),
     ]
@@ -107,9 +108,7 @@ def _depths(figures: Figures) -> str:
 def _domains(figures: Figures) -> str:
     quality = [domain for domain in figures.domains if domain.klass == "quality"]
     others = [domain for domain in figures.domains if domain.klass != "quality" and not is_listed(domain.klass)]
-    is_whole = figures.run.status == "completed" and not any(domain.waiting or domain.closed for domain in quality)
-    title = "### Quality Domains (Fully Crawled)" if is_whole else "### Quality Domains"
-    lines = ["## Discovered Domains", "", title]
+    lines = ["## Discovered Domains", "", "### Quality Domains (Fully Crawled)"]
     lines += _cut_list([f"- {_domain_line(domain)}" for domain in quality], QUALITY_SHOWN) or ["- none"]
     lines += ["", "### Other Domains"]
     lines += _cut_list([f"- {_domain_line(domain)}" for domain in others], TOP) or ["- none"]
@@ -122,6 +121,11 @@ def _domain_line(domain: DomainFigures) -> str:
         facts += f", depth {domain.depth_low}"
         if domain.depth_high != domain.depth_low:
             facts += f"-{domain.depth_high}"
+    # "Fully crawled" is what quality domains are meant to be; where one is not (yet), it says so.
+    if domain.klass == "quality" and domain.waiting:
+        facts += f", {domain.waiting:,} waiting"
+    if domain.klass == "quality" and domain.closed:
+        facts += f"; not fully: {REASONS.get(domain.closed, markdown(domain.closed))}"
     return f"{markdown(domain.domain)} ({facts})"
 
 

@@ -367,6 +367,14 @@ def closed_families(connection: sqlite3.Connection, run: int) -> list[tuple[str,
     ).fetchall()
 
 
+def closed_family(connection: sqlite3.Connection, run: int, domain: str, family: str) -> str | None:
+    """The error that further pages of a family get in this run; None while it is open."""
+    row = connection.execute(
+        "SELECT error FROM closed_families WHERE run = ? AND domain = ? AND family = ?", (run, domain, family)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def quarantined(connection: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
     """(writer, reason, lines, bytes) of spool lines that did not verify."""
     return connection.execute(

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from reporter.figures import ERROR_WORDS, Figures, duration_words, is_listed
+from reporter.figures import ERROR_WORDS, Figures, duration_words, is_listed, whole_seconds
 from reporter.inert import counted, plain
 from reporter.survey import survey
 
@@ -104,9 +104,9 @@ def _text(figures: Figures, by: str | None) -> str:
 
 def _run_line(figures: Figures) -> str:
     run = figures.run
-    parts = [f"Run {run.id}", plain(run.status), f"started {plain(run.started)}"]
+    parts = [f"Run {run.id}", plain(run.status), f"started {plain(whole_seconds(run.started))}"]
     if run.finished:
-        parts.append(f"finished {plain(run.finished)}")
+        parts.append(f"finished {plain(whole_seconds(run.finished))}")
     if run.seconds is not None:
         parts.append(duration_words(run.seconds))
     return " · ".join(parts)

@@ -168,6 +168,7 @@ def test_a_file_that_is_no_map_is_refused(tmp_path: Path, config: Config) -> Non
         ("https://ads.test/never", '"ads.test" must leave [[blacklist]]'),
         ("https://hub.test/never", '"hub.test" must leave [[stub]]'),
         ("https://denied.test/never", "robots.txt must allow it (now: Disallow: /)"),
+        ("https://cal.test/day?n=9", "[traps] max-query-variants must be raised (it is 200"),
         ("https://never.test/a/a/a/a/a/a", "[traps] max-path-repeats must be raised (it is 3"),
     ],
 )

@@ -241,6 +241,25 @@ def test_traps_quarantined_lines_and_cut_pages_are_warned_about(text: str) -> No
     assert rows(cut) == [["`https://wild.test/full`", "1,234"]]
 
 
+def test_a_quality_domain_that_is_not_fully_crawled_says_so(tmp_path: Path) -> None:
+    b = MapBuilder(tmp_path / "map.db")
+    b.page("https://q.test/")
+    b.page("https://q.test/later", "queued")
+    b.domain("q.test", closed_reason="request-limit", closed_at_request=500)
+    assert "- q.test (1 page, 1 waiting; not fully: request budget used up)" in render(b.save())
+
+
+def test_times_are_shown_in_whole_seconds_and_agree_with_the_duration(tmp_path: Path) -> None:
+    b = MapBuilder(tmp_path / "map.db")
+    b.db.execute(
+        "INSERT INTO runs VALUES (1, '2025-01-15T10:30:00.900Z', '2025-01-15T10:30:05.100Z', '', 'interrupted')"
+    )
+    b.page("https://q.test/")
+    text = render(b.save())
+    assert "**Started:** 2025-01-15T10:30:00Z  \n**Finished:** 2025-01-15T10:30:05Z  \n**Duration:** 5s  \n" in text
+    assert "**Status:** Interrupted\n" in text
+
+
 def test_a_run_under_way_is_called_running(tmp_path: Path) -> None:
     b = MapBuilder(tmp_path / "map.db")
     b.add_run(1, "running", None)
