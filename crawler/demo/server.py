@@ -162,7 +162,7 @@ _YESTERYEAR = datetime(2020, 1, 1, tzinfo=UTC)
 
 def _context(leaf: Any) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.num_tickets = 0  # nobody resumes sessions here, and a ticket is one more record to send
+    context.num_tickets = 1  # enough to resume a session with; each is one more record to send
     leaf.configure_cert(context)
     return context
 
