@@ -316,9 +316,9 @@ def test_nesting_deeper_than_the_parser_goes_hides_no_links() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("value", ["", "=1", '=">"', "='<a>'"])
-def test_a_tag_of_a_hundred_thousand_attributes_costs_only_itself(value: str) -> None:
-    """libxml2 alone would take half a minute here: its time grows with the square of the attributes."""
-    noise = " ".join(f"a{i}{value}" for i in range(100_000))
+def test_a_tag_of_endless_attributes_costs_only_itself(value: str) -> None:
+    """libxml2 alone would take minutes here: its time grows with the square of the attributes."""
+    noise = " ".join(f"a{i}{value}" for i in range(300_000))
     assert links(f"<a href=/before><p {noise}><a href=/after>") == ["/before", "/after"]
 
 
