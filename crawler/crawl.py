@@ -15,7 +15,7 @@ from crawler.fresh import move_aside
 from crawler.live import choose_view
 from crawler.logs import configure, level_of
 from crawler.pool import fetcher_count
-from crawler.runs import Run, RunStatus, read_run
+from crawler.runs import Run, RunStatus, read_note, read_run
 from crawler.settings import Config
 from crawler.supervisor import (
     Outcome,
@@ -154,9 +154,8 @@ def _crawl_file(workspace: Workspace) -> Path:
 
 def _mark(workspace: Workspace, status: str) -> None:
     """Note that a crawl is under way, or done, and which run was the last completed one when it began."""
-    run = read_run(workspace)
-    after = run.number if run and run.status is RunStatus.COMPLETED else run.number - 1 if run else 0
-    write_atomically(_crawl_file(workspace), orjson.dumps({"v": 1, "status": status, "after": after}))
+    note = {"v": 1, "status": status, "before": read_note(workspace)}
+    write_atomically(_crawl_file(workspace), orjson.dumps(note))
 
 
 def _is_only_to_be_closed(workspace: Workspace) -> bool:
@@ -168,7 +167,7 @@ def _is_only_to_be_closed(workspace: Workspace) -> bool:
             mark["status"] == "running"
             and run is not None
             and run.status is RunStatus.COMPLETED
-            and run.number > int(mark["after"])
+            and read_note(workspace) != mark["before"]
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False

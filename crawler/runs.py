@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import orjson
 
+from crawler.control import now_text
 from crawler.records import RunEvent
 from crawler.workspace import Workspace, write_atomically
 
@@ -52,6 +53,14 @@ def read_run(workspace: Workspace) -> Run | None:
         return None
 
 
+def read_note(workspace: Workspace) -> str:
+    """`state/run.json` as it stands, to see whether it has changed: a resumed run may complete a second time."""
+    try:
+        return workspace.run_file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def write_run(workspace: Workspace, run: Run) -> None:
-    content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value})
+    content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value, "at": now_text()})
     write_atomically(workspace.run_file, content)

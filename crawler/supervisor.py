@@ -31,7 +31,7 @@ from crawler.errors import SumiError, sentence
 from crawler.frontier import Frontier, MapAway
 from crawler.glance import look
 from crawler.live import View
-from crawler.runs import RunStatus, read_run
+from crawler.runs import RunStatus, read_note, read_run
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, end_of
 from crawler.workspace import STAGES, RoleTaken, Workspace, WorkspaceError
@@ -110,7 +110,7 @@ class Supervisor:
         self._running = [_Stage(spec, pause=self.first_pause) for spec in self.stages]
         self._shown_at = time.monotonic()
         self._frontier = Frontier(self.config.output.database_path)
-        self._run_before = read_run(self.workspace)
+        self._note_before = read_note(self.workspace)
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -287,7 +287,8 @@ class Supervisor:
     def _is_completed(self) -> bool:
         """Has a run been completed since this supervisor began?"""
         run = read_run(self.workspace)
-        return run is not None and run.status is RunStatus.COMPLETED and run != self._run_before
+        is_news = read_note(self.workspace) != self._note_before
+        return is_news and run is not None and run.status is RunStatus.COMPLETED
 
     # -- stopping ------------------------------------------------------------------------------------
 

@@ -179,6 +179,9 @@ def _draw(
         store.changes.positions.update(ends)
         store.changes.damage.extend(damaged)
         mapper.commit()
+        if store.counts["frontier"]:
+            # These rules want more than was fetched: a run that was over is not, and can be resumed.
+            store.db.execute("UPDATE runs SET status = 'interrupted' WHERE id = ?", (mapper.run,))
         if progress is not None:
             progress(total, total)
         store.db.execute("PRAGMA journal_mode = WAL")

@@ -153,6 +153,11 @@ class Store:
         )
 
     def close(self) -> None:
+        """Let go, with everything in the one file: people copy databases without their -wal."""
+        try:
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            pass  # a reader is in the way; what is in the -wal is as safe there
         self.db.close()
 
     # -- runs ----------------------------------------------------------------------------------------

@@ -1,0 +1,165 @@
+"""The pipeline end to end, on real processes, real HTTPS and real signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.server import Served, serve_terrain
+from crawler.demo.terrain import demo_terrain
+from crawler.states import PageState
+from ingest.digest import digest, parts
+from tests.crawler.demo_states import expected_states
+from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, started
+from tests.torture.run import torture
+
+pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve_terrain(demo_terrain(), tmp_path_factory.mktemp("server"), log=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def calm(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which an undisturbed crawl has been done."""
+    folder = tmp_path_factory.mktemp("calm")
+    run("crawl", prepared(folder, served), "--workspace", "workspace", cwd=folder)
+    return folder
+
+
+def test_every_page_of_the_demo_ends_in_the_state_written_down_for_it(calm: Path) -> None:
+    found = dict(rows(calm, "SELECT url, state FROM pages"))
+    assert found == expected_states()
+
+
+def test_every_state_that_a_finished_crawl_can_hold_occurs(calm: Path) -> None:
+    finished = {state.value for state in PageState} - {"queued", "fetching"}
+    assert {row[0] for row in rows(calm, "SELECT DISTINCT state FROM pages")} == finished
+
+
+def test_a_finished_crawl_leaves_a_completed_run_an_empty_frontier_and_a_summary(calm: Path) -> None:
+    assert rows(calm, "SELECT id, status FROM runs") == [(1, "completed")]
+    assert rows(calm, "SELECT count(*) FROM frontier") == [(0,)]
+    assert "# Sumi-Ripple Crawl Summary" in (calm / "crawl-summary.md").read_text()
+
+
+def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:
+    assert "clean" in run("audit", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
+
+
+def test_replay_draws_the_same_map(calm: Path) -> None:
+    run("replay", "demo.toml", "--workspace", "workspace", "--into", "again.db", cwd=calm)
+    assert parts(calm / "again.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_the_stages_started_by_hand_in_any_order_give_the_same_map(served: Served, calm: Path, tmp_path: Path) -> None:
+    for number, order in enumerate((["fetch", "ingest", "schedule"], ["schedule", "fetch", "ingest"])):
+        folder = tmp_path / str(number)
+        config = prepared(folder, served)
+        with ExitStack() as stack:
+            processes = []
+            for stage in order:
+                words = (stage, config, "--workspace", "workspace")
+                processes.append(stack.enter_context(started(*words, cwd=folder)))
+            for process in processes:
+                output, _ = process.communicate(timeout=90)
+                assert process.returncode == 0, output
+        run("report", config, "--workspace", "workspace", cwd=folder)
+        assert (folder / "crawl-summary.md").exists()
+        assert parts(folder / "sumi-ripple.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_an_interrupted_crawl_saves_exits_130_and_goes_on_where_it_was(
+    served: Served, calm: Path, tmp_path: Path
+) -> None:
+    config = prepared(tmp_path, served)
+    for _ in range(2):
+        before = pages_done(tmp_path)
+        with started("crawl", config, "--workspace", "workspace", cwd=tmp_path) as process:
+            eventually(lambda before=before: pages_done(tmp_path) > before + 5, "some pages more")
+            os.kill(process.pid, signal.SIGINT)
+            output, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, output
+        assert rows(tmp_path, "SELECT status FROM runs") == [("interrupted",)]
+        run("replay", config, "--workspace", "workspace", "--into", f"at-{before}.db", cwd=tmp_path)
+        assert parts(tmp_path / f"at-{before}.db") == parts(tmp_path / "sumi-ripple.db")
+    run("crawl", config, "--workspace", "workspace", cwd=tmp_path)
+    assert rows(tmp_path, "SELECT id, status FROM runs") == [(1, "completed")]
+    assert parts(tmp_path / "sumi-ripple.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_no_request_leaves_while_paused_and_removing_the_flag_resumes(
+    served: Served, calm: Path, tmp_path: Path
+) -> None:
+    config = prepared(tmp_path, served)
+    with started("crawl", config, "--workspace", "workspace", cwd=tmp_path) as process:
+        eventually(lambda: pages_done(tmp_path) > 5, "some pages")
+        (tmp_path / "workspace" / "pause").touch()
+        told = run("status", "--workspace", "workspace", cwd=tmp_path).stdout
+        assert "paus" in told
+
+        def is_quiet() -> bool:
+            seen = len(served.requests())
+            run("status", "--workspace", "workspace", "--json", cwd=tmp_path)  # takes its while
+            return len(served.requests()) == seen
+
+        eventually(is_quiet, "silence on the wire")
+        assert process.poll() is None
+        (tmp_path / "workspace" / "pause").unlink()
+        output, _ = process.communicate(timeout=90)
+        assert process.returncode == 0, output
+    assert parts(tmp_path / "sumi-ripple.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_a_second_crawl_of_one_workspace_is_refused_with_a_sentence(served: Served, tmp_path: Path) -> None:
+    config = prepared(tmp_path, served)
+    with started("crawl", config, "--workspace", "workspace", cwd=tmp_path):
+        eventually(lambda: pages_done(tmp_path) > 0, "a page")
+        refused = run("crawl", config, "--workspace", "workspace", cwd=tmp_path, ok=1)
+    assert "already" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_rules_changed_between_stop_and_resume_are_applied_and_shown(served: Served, tmp_path: Path) -> None:
+    config = prepared(tmp_path, served)
+    with started("crawl", config, "--workspace", "workspace", cwd=tmp_path) as process:
+        eventually(lambda: pages_done(tmp_path) > 20, "some pages")
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+    text = config.read_text() + '\n[[blacklist]]\ndomain = "moss-notes.test"\n'
+    config.write_text(text.replace("max-depth = 2", "max-depth = 1"))
+    resumed = run("crawl", config, "--workspace", "workspace", cwd=tmp_path)
+    assert "max-depth" in resumed.stdout + resumed.stderr
+    states = dict(rows(tmp_path, "SELECT url, state FROM pages"))
+    assert states["https://moss-notes.test/"] == "blacklisted"
+    assert list(tmp_path.glob("sumi-ripple.db.before-*"))
+    run("replay", config, "--workspace", "workspace", "--into", "again.db", cwd=tmp_path)
+    assert digest(tmp_path / "again.db") == digest(tmp_path / "sumi-ripple.db")
+
+
+def test_the_map_of_a_replay_can_be_crawled_on_from(served: Served, calm: Path, tmp_path: Path) -> None:
+    """Under wider rules: what they still have to fetch stands in the frontier, and only that is fetched."""
+    config = prepared(tmp_path, served, max_depth=1)
+    run("crawl", config, "--workspace", "workspace", cwd=tmp_path)
+    shallow = pages_done(tmp_path)
+    text = config.read_text().replace("max-depth = 1", "max-depth = 2")
+    config.write_text(text.replace('"sumi-ripple.db"', '"deeper.db"'))
+    told = run("replay", config, "--workspace", "workspace", "--into", "deeper.db", cwd=tmp_path).stdout
+    assert "still to be fetched" in told
+    assert rows(tmp_path, "SELECT count(*) FROM frontier", "deeper.db")[0][0] > 0
+    seen = len(served.requests())
+    run("crawl", config, "--workspace", "workspace", cwd=tmp_path)
+    assert rows(tmp_path, "SELECT id, status FROM runs", "deeper.db") == [(1, "completed")]
+    assert len(served.requests()) - seen < shallow, "what had been fetched is not asked for again"
+    assert parts(tmp_path / "deeper.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_a_torture_of_two_rounds_ends_in_the_calm_map() -> None:
+    assert torture(2, seed=20, inside=5, outside=4) >= 8

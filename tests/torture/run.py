@@ -1,0 +1,240 @@
+"""`make torture`: crawl the demo terrain again and again, killing its processes all the while, and compare the maps.
+
+Each round is one crawl in a workspace of its own. Some of its deaths come from outside, at random moments (a stage,
+the supervisor, all at once); the others from inside, at chosen ones: before, after or in the middle of a write,
+before and after an fsync, a rename, a write of a gate, a commit (`hooks/sitecustomize.py`). Whenever the whole crawl
+is dead it is started again, until it says that it is done. Then the map must have the digest of a calm crawl, the
+ledgers must pass the audit, the server's own log must show no two requests too close together, no visit may stand in
+the spools twice, and the requests made again must fit what was in flight when processes died.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawler.audit import audit
+from crawler.config import load
+from crawler.demo.config import DemoLimits, write_demo_config
+from crawler.demo.server import Served, serve_terrain
+from crawler.demo.terrain import demo_terrain
+from crawler.records import PageResult, identity, parse
+from crawler.spool import Reader
+from crawler.workspace import Workspace
+from ingest.digest import digest
+
+HOOKS = Path(__file__).parent / "hooks"
+ROOT = Path(__file__).parents[2]
+# The budget is ample: requests that a killed fetcher had made count, so a tight one closes a domain earlier.
+LIMITS = DemoLimits(max_domain_requests=2000)
+DEEDS = {
+    "scheduler": [("write", 6), ("replace", 3), ("fsync", 3)],
+    "fetcher": [("write", 40), ("pwrite", 120), ("fsync", 12), ("replace", 10)],
+    "ingest": [("commit", 20), ("fsync", 25), ("write", 15)],
+}
+WHEN = {"write": ["before", "after", "torn"]}
+GIVE_UP_AFTER = 180  # seconds for one crawl; a calm one takes about ten
+
+
+@dataclass
+class Crawl:
+    """One workspace, and the processes that have died in it."""
+
+    config: Path
+    tokens: Path
+    deaths: Counter[str] = field(default_factory=Counter)
+    starts: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{HOOKS}:{ROOT}",
+            "SUMI_RIPPLE_TORTURE": str(self.tokens),
+        }
+        self.starts += 1
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "crawler", "crawl", str(self.config), "-q", "--workspace", str(self.config.parent)],
+            env=environment,
+            cwd=self.config.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.config.parent / "stderr.txt").open("ab"),
+            start_new_session=True,
+        )
+
+    def kill_something(self, chance: random.Random) -> None:
+        assert self.process is not None
+        stages = children_of(self.process.pid)
+        whom = chance.choice(["stage", "stage", "stage", "supervisor", "all"])
+        if whom == "stage" and stages:
+            kill(chance.choice(stages))
+        elif whom == "supervisor":
+            kill(self.process.pid)
+        else:
+            whom = "all"
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+        self.deaths[whom] += 1
+
+    def clean_up(self) -> None:
+        """End whatever of this crawl is left, by its process group, which this harness made."""
+        if self.process is not None:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.process.wait()
+
+
+def children_of(parent: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # Of multiprocessing's own helpers (the resource tracker) the command line tells.
+    found = []
+    for text in listed:
+        try:
+            if b"spawn_main" in Path(f"/proc/{text}/cmdline").read_bytes():
+                found.append(int(text))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def lay_tokens(folder: Path, chance: random.Random, count: int) -> None:
+    """Choose this round's moments of death from inside."""
+    folder.mkdir()
+    for _ in range(count):
+        role = chance.choice(list(DEEDS))
+        deed, most = chance.choice(DEEDS[role])
+        when = chance.choice(WHEN.get(deed, ["before", "after"]))
+        (folder / f"{role}@{deed}@{when}@{chance.randint(1, most)}").touch()
+
+
+def crawl_under_torture(folder: Path, served: Served, chance: random.Random, inside: int, outside: int) -> Crawl:
+    """One crawl to its end, through all its deaths."""
+    config = write_demo_config(folder, served, LIMITS)
+    tokens = folder / "tokens"
+    lay_tokens(tokens, chance, inside)
+    laid = len(list(tokens.iterdir()))
+    crawl = Crawl(config, tokens)
+    started = time.monotonic()
+    crawl.start()
+    try:
+        while time.monotonic() - started < GIVE_UP_AFTER:
+            assert crawl.process is not None
+            try:
+                code = crawl.process.wait(chance.uniform(0.3, 2.5) if outside else 30)
+            except subprocess.TimeoutExpired:
+                if outside:
+                    crawl.kill_something(chance)
+                    outside -= 1
+                continue
+            if code == 0:
+                crawl.deaths["inside"] = laid - len(list(tokens.iterdir()))
+                return crawl
+            crawl.start()
+        raise AssertionError(f"the crawl in {folder} did not end in {GIVE_UP_AFTER} s; see its stderr.txt")
+    finally:
+        crawl.clean_up()
+
+
+def results_twice(workspace: Workspace) -> int:
+    """Page results beyond the first of each visit."""
+    seen: set[tuple[int, str]] = set()
+    again = 0
+    for writer in workspace.result_writers():
+        for line in Reader(workspace.results_of(writer)):
+            record = parse(line.body)
+            if isinstance(record, PageResult):
+                again += identity(record) in seen
+                seen.add(identity(record))
+    return again
+
+
+def too_close(served: Served, since: int) -> list[str]:
+    """Pairs of requests in the server's own log that came to one domain sooner than the delay allows."""
+    last: dict[str, int] = {}
+    found = []
+    for seen in served.requests()[since:]:
+        domain = seen.host.removeprefix("www.")
+        if domain in last and seen.at_ns - last[domain] < LIMITS.minimum_time_on_page * 1_000_000:
+            found.append(f"{domain} {(seen.at_ns - last[domain]) / 1e6:.1f} ms {seen.method} {seen.target}")
+        last[domain] = seen.at_ns
+    return found
+
+
+def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=print) -> int:
+    """All rounds; returns the number of deaths. Raises AssertionError at the first map that differs."""
+    chance = random.Random(seed)
+    deaths: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="torture-") as name:
+        base = Path(name)
+        with serve_terrain(demo_terrain(), base / "server", log=True) as served:
+            calm = crawl_under_torture(base / "warm-up", served, chance, 0, 0)
+            before = len(served.requests())
+            calm = crawl_under_torture(base / "calm", served, chance, 0, 0)
+            needed = len(served.requests()) - before
+            expected = digest(base / "calm" / "sumi-ripple.db")
+            say(f"calm: {expected[:16]}…, {needed} requests")
+            assert calm.starts == 1
+            for number in range(1, rounds + 1):
+                folder = base / f"round-{number}"
+                before = len(served.requests())
+                crawl = crawl_under_torture(folder, served, chance, inside, outside)
+                made = len(served.requests()) - before
+                config = load(crawl.config, workspace=folder)
+                again = results_twice(Workspace(folder))
+                found = digest(folder / "sumi-ripple.db")
+                report = audit(config)
+                died = sum(crawl.deaths.values())
+                deaths.update(crawl.deaths)
+                say(
+                    f"round {number}: {died} deaths ({dict(crawl.deaths)}), {crawl.starts} starts, "
+                    f"{made - needed:+d} requests, {again} results twice, "
+                    f"audit {'clean' if report.is_clean else 'NOT CLEAN'}, "
+                    f"{'the same map' if found == expected else 'ANOTHER MAP'}"
+                )
+                assert found == expected, f"seed {seed}, round {number}: the map differs"
+                assert not (close := too_close(served, before)), close
+                assert report.is_clean, "\n".join(report.lines())
+                # A visit that was in flight may be made again whole, retries and robots.txt included.
+                assert made - needed <= died * LIMITS.max_concurrent_pages_open * 6, (
+                    f"{made - needed} requests too many"
+                )
+                assert again <= died * LIMITS.max_concurrent_pages_open
+    say(f"{rounds} rounds, {sum(deaths.values())} deaths {dict(deaths)}: every map the same")
+    return sum(deaths.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}")
+    torture(chosen.rounds, chosen.seed)
+
+
+if __name__ == "__main__":
+    main()
