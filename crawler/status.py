@@ -56,7 +56,8 @@ class Status:
         glance = self.glance
         alive = [stage for stage in glance.stages if stage.is_running]
         run = f"run #{glance.run.number} {glance.run.status}" if glance.run else "no run yet"
-        lines = [(_cut(f"{glance.workspace}: {run}" + ("" if alive else ", nothing is running")), "bold")]
+        head = run + ("" if alive else ", nothing is at work")
+        lines = [(f"{head}  {_end_of(str(glance.workspace), _WIDTH - len(head) - 2)}", "bold")]
         lines += [_stage_line(found) for found in glance.stages if found.is_running or found.stage != "fetcher"]
         if not any(stage.stage == "fetcher" for stage in alive):
             lines.append(("  fetcher       not running", "dim"))
@@ -80,7 +81,7 @@ class Status:
             whom = stage or "all stages"
             remedy = "sumi-ripple resume" + (f" {stage}" if stage else "")
             what = "paused" if word == "pause" else "told to stop"
-            lines.append((f"  {whom} {what} by the flag file {flag}; take it back with: {remedy}", "yellow"))
+            lines.append((f"  {whom} {what} by the flag file {flag} ({remedy})", "yellow"))
         due = glance.next_due()
         if due is not None:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
@@ -131,6 +132,11 @@ def _size(number: int) -> str:
             return f"{size:,.0f} {unit}"
         size /= 1024
     return f"{size:,.1f} GiB"
+
+
+def _end_of(text: str, width: int) -> str:
+    """A path is best known by its end."""
+    return text if len(text) <= width else "…" + text[-(width - 1) :]
 
 
 def _cut(text: str) -> str:

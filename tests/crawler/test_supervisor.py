@@ -21,7 +21,6 @@ from crawler.glance import Glance
 from crawler.live import QuietView
 from crawler.logs import configure
 from crawler.politeness import Gate, Open
-from crawler.runs import Run, RunStatus, write_run
 from crawler.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
 from crawler.spool import Writer
 from crawler.supervisor import Outcome, StageSpec, Supervisor, remove_stop_flags, require_no_stages, take_supervision
