@@ -72,6 +72,7 @@ from crawler.records import (
     dump,
     parse,
 )
+from crawler.robots import Policy
 from crawler.runs import RunStatus, read_run
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, Writer, end_of
@@ -97,6 +98,7 @@ STOP_GRACE = 3.0  # for visits that are half made
 STOP_AT_MOST = 15.0  # for requests on the wire
 RING_EVERY = 0.1
 BUSY_AGAIN_NS = 50_000_000
+TICK_NS = 4_000_000
 JOBS_AT_ONCE = 64
 REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
 
@@ -116,6 +118,7 @@ class Domain:
         "bookmark",
         "closed_run",
         "closes",
+        "delays",
         "done",
         "gate",
         "has_asked",
@@ -154,6 +157,7 @@ class Domain:
         self.job_end = bookmark.jobs
         self.wish: Request | None = None
         self.has_asked = False
+        self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
         self.ledger: list[Exchange] = []
         self.robots_ledger: list[Exchange] = []
         self.run = 0
@@ -176,7 +180,7 @@ class Domain:
             return record
         ledgered = min(record.sent, record.ledgered + self.uncounted)
         closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        return replace(record, ledgered=ledgered, mark=self.mark or record.mark, closes=closes)
+        return record._replace(ledgered=ledgered, mark=self.mark or record.mark, closes=closes)
 
 
 @dataclass(slots=True)
@@ -254,7 +258,7 @@ class Fetcher:
             # Ctrl-C reaches the whole group; the parent passes it on as SIGTERM, once.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._transport = Transport(self.config.network, self.config.user_agent.header)
-        self._robots = RobotsCache(self.workspace, self._clock)
+        self._robots = RobotsCache(self.workspace, lambda: self._clock().wall_ms)
         self._slots = Slots(self.workspace.slots, self._settings.max_concurrent_pages_open)
         self._writer = Writer(self.workspace.results_of(self.name), segment_bytes=self.config.spool.segment_size)
         self._releases = Reader(self.workspace.releases, end_of(self.workspace.releases))
@@ -437,14 +441,14 @@ class Fetcher:
             )
             lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.untold)
             closes = record.closes or left.closes.get(record.run)
-            return replace(record, ledgered=record.sent, closes=closes, untold=lost, mark=self._mark())
+            return record._replace(ledgered=record.sent, closes=closes, untold=lost, mark=self._mark())
 
         if not domain.gate.update(before.run, adjust):
             return False
         if lost:
             # Whoever finds `untold` in the gate looks for this line behind the mark: told once, whatever happens.
             self._write(DomainEvent(before.run, domain.name, now_text(), "lost-requests", lost))
-            if not domain.gate.update(before.run, lambda record: replace(record, untold=0)):
+            if not domain.gate.update(before.run, lambda record: record._replace(untold=0)):
                 return False
         domain.run = before.run
         record = domain.gate.record
@@ -527,16 +531,18 @@ class Fetcher:
                     self._condition.wait()
                     continue
                 due = self._heap[0][0]
-                wait = due - time.monotonic_ns()
+                now = time.monotonic_ns()
+                wait = due - now
                 if wait <= 0:
                     _, _, domain = heapq.heappop(self._heap)
                     self._with_workers += 1
-                    if self._heap:
+                    if self._heap and (self._leader is None or self._heap[0][0] <= now):
                         self._condition.notify()
                     return domain
                 if self._leader is None or due < self._leader_until:
                     self._leader, self._leader_until = me, due
-                    self._condition.wait(wait / 1e9)
+                    # Up to the next tick of a coarse clock: one wake-up for all that is due by then.
+                    self._condition.wait((wait + -due % TICK_NS) / 1e9)
                     if self._leader == me:
                         self._leader = None
                 else:
@@ -609,13 +615,22 @@ class Fetcher:
                 continue
             if job.run != domain.run:
                 domain.run, domain.uncounted, domain.mark = job.run, 0, self._mark()
-            domain.visit = visit(job, self.config, partial(self._robots.policy, job.run), self._is_listed)
+            domain.visit = visit(job, self.config, partial(self._known, domain, job.run), self._is_listed)
             domain.wish, domain.has_asked = None, False
             domain.ledger.clear()
             domain.robots_ledger.clear()
             if log.isEnabledFor(logging.INFO):
                 log.info("Crawling %s", job.wire)
             return True
+
+    def _known(self, domain: Domain, run: int, host: str) -> Policy | None:
+        """What is known of a host's robots.txt; its delay is remembered for the gate."""
+        policy = self._robots.policy(run, host)
+        if policy is None:
+            domain.delays.pop(host, None)
+        else:
+            domain.delays[host] = policy.crawl_delay_ms
+        return policy
 
     def _feed(self, domain: Domain, reply: Reply) -> PageResult | None:
         """Tell the visit what came of its wish. None: it wants something that takes time, and is back in the heap."""
@@ -655,8 +670,7 @@ class Fetcher:
         record = domain.gate.record
         if record.ended is None:
             return 0
-        policy = self._robots.policy(domain.run, authority_of(request.url))
-        wants = policy.crawl_delay_ms if policy else 0
+        wants = domain.delays.get(authority_of(request.url), 0)
         delay = max(self._settings.minimum_time_on_page, record.crawl_delay_ms, wants)
         return record.ended.mono_ns + delay * 1_000_000
 
@@ -673,13 +687,12 @@ class Fetcher:
         host = authority_of(request.url)
         gate = domain.gate if is_own else Gate(self.workspace.gate_of(name), self._clock)
         try:
-            policy = self._robots.policy(domain.job.run, host)
             admission, start = gate.try_enter(
                 domain.job.run,
                 self._settings.minimum_time_on_page,
                 self._settings.max_domain_requests,
                 domain.bring_up_to_date if is_own else None,
-                policy.crawl_delay_ms if policy is not None else None,
+                domain.delays.get(host),
             )
             if isinstance(admission, Busy):
                 self._push(domain, start.mono_ns + BUSY_AGAIN_NS)
@@ -763,7 +776,7 @@ class Fetcher:
         result = replace(result, at=now_text(), boot=moment.boot, ledger=ledger)
         end = self._write(result)
         self._count(domain, ledger, end)
-        self._robots.learn(result, moment.wall_ms)
+        domain.delays[result.host] = self._robots.learn(result, moment.wall_ms).crawl_delay_ms
 
     def _count(self, domain: Domain, ledger: tuple[Exchange, ...], end: Cursor) -> None:
         domain.uncounted += sum(entry.domain == domain.name for entry in ledger)

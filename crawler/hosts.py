@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import orjson
 
-from crawler.politeness import Moment, read_clock
 from crawler.records import RecordError, RobotsResult, dump, parse
 from crawler.robots import FRESH_SECONDS, Policy, policy_of
 from crawler.workspace import Workspace, write_atomically
@@ -29,9 +28,9 @@ class RobotsCache:
     A host that could not be reached is known as such for one run only: the next one asks again.
     """
 
-    def __init__(self, workspace: Workspace, clock: Callable[[], Moment] = read_clock) -> None:
+    def __init__(self, workspace: Workspace, wall_ms: Callable[[], int]) -> None:
         self._workspace = workspace
-        self._clock = clock
+        self._wall_ms = wall_ms
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -46,7 +45,7 @@ class RobotsCache:
             if known is None:
                 return None
             self._remember(host, known)
-        age = self._clock().wall_ms - known.at_ms
+        age = self._wall_ms() - known.at_ms
         is_fresh = 0 <= age < FRESH_SECONDS * 1000 and known.run in (None, run)
         return known.policy if is_fresh else None
 

@@ -24,7 +24,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -71,8 +71,7 @@ class LedgerMark(NamedTuple):
 NO_MARK = LedgerMark()
 
 
-@dataclass(frozen=True, slots=True)
-class GateRecord:
+class GateRecord(NamedTuple):
     """What is known of a domain's requests. `ended` is None for a domain that was never asked."""
 
     run: int = 0
@@ -93,14 +92,14 @@ def for_run(record: GateRecord, run: int) -> GateRecord:
     """The record as a new run sees it: budget and closure begin anew, the clock does not."""
     if record.run == run:
         return record
-    return replace(record, run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK)
+    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK)
 
 
 def settle(record: GateRecord, now: Moment) -> GateRecord:
     """The record with what cannot be known taken as "just now"."""
     ended = record.ended
     is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
-    return replace(record, is_in_flight=False, ended=now) if is_unknown else record
+    return record._replace(is_in_flight=False, ended=now) if is_unknown else record
 
 
 def next_allowed(record: GateRecord, delay_ms: int) -> int:
@@ -213,6 +212,8 @@ class Gate:
         self._clock = clock
         self._sequence = 0
         self.record = GateRecord()
+        self._seen = b""  # the file's bytes as last read or written, and what they mean
+        self._known: GateRecord | None = None
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as problem:
@@ -247,7 +248,7 @@ class Gate:
             admission = admit(record, max(delay_ms, crawl_delay_ms or 0), limit, now)
             if isinstance(admission, Open):
                 wants = record.crawl_delay_ms if crawl_delay_ms is None else crawl_delay_ms
-                record = replace(record, sent=admission.number, is_in_flight=True, crawl_delay_ms=wants)
+                record = record._replace(sent=admission.number, is_in_flight=True, crawl_delay_ms=wants)
             if record != before:
                 self._write(record)
             self.record = record
@@ -261,14 +262,8 @@ class Gate:
         now = self._clock()
         record = self.record
         try:
-            self._write(
-                replace(
-                    record,
-                    is_in_flight=False,
-                    ended=now,
-                    ledgered=record.ledgered + is_ledgered,
-                )
-            )
+            ledgered = record.ledgered + is_ledgered
+            self._write(record._replace(is_in_flight=False, ended=now, ledgered=ledgered))
         finally:
             self._unlock()
         return now
@@ -306,10 +301,13 @@ class Gate:
 
     def _read(self) -> GateRecord:
         data = os.pread(self._descriptor, 2 * _SLOT, 0)
+        if data == self._seen and self._known is not None:
+            return self._known
+        self._seen, self._known = data, None
         found = newest(data)
         if found is not None:
-            self._sequence, record = found
-            return record
+            self._sequence, self._known = found
+            return self._known
         self._sequence = 0
         if any(data):  # both slots broken: nothing is known but that something was asked
             return GateRecord(is_in_flight=True)
@@ -317,12 +315,16 @@ class Gate:
 
     def _write(self, record: GateRecord) -> None:
         self._sequence += 1
+        place = (self._sequence % 2) * _SLOT
+        data = pack(record, self._sequence)
         try:
-            os.pwrite(self._descriptor, pack(record, self._sequence), (self._sequence % 2) * _SLOT)
+            os.pwrite(self._descriptor, data, place)
         except OSError as problem:
             words = f"cannot keep the pace of a domain in {self.path}: {problem.strerror}"
             raise GateError(problem.errno, words) from problem
-        self.record = record
+        before = self._seen.ljust(2 * _SLOT, b"\0")
+        self._seen = before[:place] + data + before[place + _SLOT :]
+        self._known = self.record = record
 
 
 # -- slots ------------------------------------------------------------------------------------------------

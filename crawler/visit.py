@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from crawler.extract import extract, header_says_nofollow, refresh_target
-from crawler.media import is_html, media_type
+from crawler.media import HTML_TYPES, is_html, media_type
 from crawler.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.settings import Config
@@ -111,6 +111,7 @@ class _Flow:
         self.known = known
         self.is_listed = is_listed
         self.learned: dict[str, Policy] = {}
+        self.cleared = ""  # the URL that robots.txt was asked about last, and allowed
         self.retries = 0
         self.has_waited = False
         self.head_type: str | None = None
@@ -215,7 +216,7 @@ class _Flow:
         self._check_status(answer)
         content_type = answer.headers.get("content-type")
         self.head_type = media_type(content_type)
-        if self.head_type is not None and not is_html(content_type):
+        if self.head_type is not None and self.head_type not in HTML_TYPES:
             raise self._mismatch(f"not HTML but {self.head_type}", answer)
 
     def _check_status(self, answer: Response) -> None:
@@ -231,7 +232,8 @@ class _Flow:
         if answer.is_cut:
             raise self._failed(f"too-large: more than {self.limit:,} bytes", answer)
         kind = media_type(content_type)
-        if not is_html(content_type, body) and (body or kind is not None):
+        is_page = kind in HTML_TYPES if kind is not None else not body or is_html(None, body)
+        if not is_page:
             found = kind or "something without a type"
             words = f"HEAD said {self.head_type}, GET sent {found}" if self.head_type else f"not HTML but {found}"
             raise self._mismatch(words, answer)
@@ -255,6 +257,8 @@ class _Flow:
 
     def _ask_leave(self, url: str) -> Generator[Wish, Reply, None]:
         """Return if robots.txt lets this URL be asked for; end the visit if not."""
+        if url == self.cleared:
+            return
         host = authority_of(url)
         policy = self.learned.get(host) or self.known(host)
         if policy is None:
@@ -275,6 +279,7 @@ class _Flow:
         if not policy.rules.allows(url, self.agent):
             line = policy.rules.rule_for(url, self.agent)
             raise self._failed(f"robots-denied: {host} says {line!r}")
+        self.cleared = url
 
     def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
         """Read a host's robots.txt, with growing pauses as long as it cannot be read; report what came of it."""

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,8 +87,8 @@ def test_the_next_request_starts_a_delay_after_the_end_of_the_last_one(clock: Cl
 
 def test_a_longer_crawl_delay_counts_and_a_shorter_one_does_not(clock: Clock) -> None:
     record = GateRecord(ended=clock.now)
-    assert next_allowed(replace(record, crawl_delay_ms=5000), DELAY) == clock.now.mono_ns + 5000 * MS
-    assert next_allowed(replace(record, crawl_delay_ms=10), DELAY) == clock.now.mono_ns + DELAY * MS
+    assert next_allowed(record._replace(crawl_delay_ms=5000), DELAY) == clock.now.mono_ns + 5000 * MS
+    assert next_allowed(record._replace(crawl_delay_ms=10), DELAY) == clock.now.mono_ns + DELAY * MS
 
 
 def test_a_request_of_unknown_end_ended_just_now(clock: Clock) -> None:
@@ -271,7 +270,7 @@ def test_a_gate_file_of_rubbish_costs_a_delay_and_nothing_else(tmp_path: Path, c
 def test_a_closure_is_remembered_for_the_run(tmp_path: Path, clock: Clock) -> None:
     gate = gate_at(tmp_path, clock)
     closes = Closure("rate-limited", 3)
-    assert gate.update(1, lambda record: replace(record, closes=closes))
+    assert gate.update(1, lambda record: record._replace(closes=closes))
     gate.close()
     again = gate_at(tmp_path, clock)
     assert enter(again) == Shut(closes)
