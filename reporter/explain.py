@@ -23,6 +23,7 @@ from crawler.urls import domain_of, normalize, wire_of
 from reporter import queries
 from reporter.advice import advise
 from reporter.configlines import line_of
+from reporter.figures import is_listed, whole_seconds
 from reporter.inert import counted, plain
 from reporter.stats import json_text
 from reporter.witness import shortest_path
@@ -300,13 +301,13 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
 def _state_words(facts: Explanation) -> str:
     words = str(facts.state)
     if facts.visited_run is not None:
-        words += f", visited in run {facts.visited_run}"
+        words += f" since run {facts.visited_run}"
         if facts.visited_at:
-            words += f" at {plain(facts.visited_at)}"
+            words += f" ({whole_seconds(plain(facts.visited_at))})"
         if facts.status is not None:
             words += f", HTTP {facts.status}"
     elif facts.discovered_at:
-        words += f", found at {plain(facts.discovered_at)}"
+        words += f", found in run {facts.first_run} ({whole_seconds(plain(facts.discovered_at))})"
     return words
 
 
@@ -343,8 +344,8 @@ def _links_words(facts: Explanation) -> str:
 def _robots_words(facts: Explanation) -> str:
     known = facts.robots
     if known.outcome is None:
-        return "not asked for yet"
-    fetched = f" (fetched {plain(known.fetched_at)})" if known.fetched_at else ""
+        return "never asked for: the domain is not visited" if is_listed(facts.klass) else "not asked for yet"
+    fetched = f" (fetched {whole_seconds(plain(known.fetched_at))})" if known.fetched_at else ""
     if known.outcome == "unreachable":
         return f"could not be read{fetched}"
     if known.outcome == "allow-all":

@@ -292,21 +292,23 @@ class _Domains:
         self._connection = connection
         conditions = _page_conditions(connection, filters)
         where, values = conditions("p")
-        # One row a (domain, state): small, and the only thing that is held.
+        # By domain and state: small, and all that is held.
         self._by_state: dict[int, dict[str, int]] = {}
-        self._facts: dict[int, list[int | None]] = {}
-        counts = connection.execute(
-            "SELECT p.domain_id, p.state, count(*), min(p.depth), min(p.discovered_run), max(p.seen_run) FROM pages p"
-            f" {'WHERE ' + where if where else ''} GROUP BY p.domain_id, p.state",
+        self._facts: dict[int, tuple[int | None, int, int]] = {}
+        rows = connection.execute(
+            "SELECT p.domain_id, p.state, p.depth, p.discovered_run, p.seen_run FROM pages p"
+            f" {'WHERE ' + where if where else ''}",
             values,
         )
-        for domain, state, count, depth, first, last in counts:
-            self._by_state.setdefault(domain, {})[state] = count
-            known = self._facts.setdefault(domain, [None, first, last])
-            if depth is not None:
-                known[0] = depth if known[0] is None else min(known[0], depth)
-            known[1] = min(known[1] or first, first)
-            known[2] = max(known[2] or last, last)
+        for domain, state, depth, first, last in rows:
+            counts = self._by_state.setdefault(domain, {})
+            counts[state] = counts.get(state, 0) + 1
+            known = self._facts.get(domain)
+            if known is not None:
+                low, first, last = known[0], min(first, known[1]), max(last, known[2])
+                depth = low if depth is None or (low is not None and low < depth) else depth
+            if known != (depth, first, last):
+                self._facts[domain] = (depth, first, last)
 
     def nodes(self) -> Iterator[Node]:
         for number, domain, klass in self._connection.execute(

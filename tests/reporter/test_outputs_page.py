@@ -1,0 +1,72 @@
+"""docs/outputs.md describes every member of every machine-readable output, with its version."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from reporter import explain, export, figures, formats, stats
+from tests.reporter.terrain import config_for, rich_map
+
+PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rich_map(tmp_path_factory.mktemp("rich") / "map.db")
+
+
+def part(page: str, title: str) -> str:
+    match = re.search(rf"^## {title}\n(.*?)(?=^## [A-Z]|\Z)", re.sub(r"(?s)````.*?````", "", page), re.M | re.S)
+    assert match
+    return match[1]
+
+
+def names(value: object) -> set[str]:
+    """Every fixed member name in a shape; names that are data (states, slugs, origins) are left out."""
+    free = {"states", "error_slugs", "dead_links"}
+    if isinstance(value, dict):
+        inner = [names(each) for name, each in value.items() if name not in free]
+        return set(value).union(*inner)
+    if isinstance(value, list):
+        return set().union(*(names(each) for each in value))
+    return set()
+
+
+def test_every_member_of_stats_is_described(page: str, database: Path) -> None:
+    text = part(page, "Stats")
+    for by in (None, *stats.BY):
+        for name in names(json.loads(stats.stats(database, by, as_json=True))):
+            assert f"`{name}`" in text, name
+    assert f"version {stats.VERSION}" in text
+
+
+def test_every_member_of_an_explanation_is_described(page: str, database: Path) -> None:
+    text = part(page, "Explain")
+    for url in ("https://friend.test/", "https://q.test/old"):
+        for name in names(json.loads(explain.explain(config_for(), database, url).json())):
+            assert f"`{name}`" in text, name
+    assert f"version {explain.VERSION}" in text
+
+
+def test_every_attribute_of_an_export_is_described(page: str) -> None:
+    text = part(page, "Export")
+    for schema in (export._Pages.schema, export._Domains.schema):
+        for name, _ in (*schema.node, *schema.edge):
+            assert f"`{name}`" in text or name.startswith("pages_"), name
+    assert all(name in text.lower() for name in ("gexf", "graphml", "csv", "json lines"))
+    assert f'"v":{formats.VERSION},"kind":"graph"' in text
+
+
+def test_the_overall_figures_are_all_named(page: str) -> None:
+    for field in dataclasses.fields(figures.Overall):
+        assert f"`{field.name}`" in page
