@@ -6,44 +6,26 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
+from crawler import steering
 from crawler.errors import SumiError, UsageError, sentence
+from crawler.shell import (
+    ConfigArgument,
+    DefaultToCrawl,
+    JsonOption,
+    PlainCommand,
+    QuietOption,
+    VerboseOption,
+    WorkersOption,
+    WorkspaceOption,
+    complete_config,
+)
 
 if TYPE_CHECKING:
     from crawler.settings import Config
-    from crawler.workspace import Workspace
-
-DEFAULT_COMMAND = "crawl"
-_GROUP_OPTIONS = ("-h", "--help", "-V", "--version", "--install-completion", "--show-completion")
-
-
-class DefaultToCrawl(TyperGroup):
-    """`sumi-ripple my.toml …` means `sumi-ripple crawl my.toml …`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_default(args, self.commands))
-
-
-def with_default(args: list[str], commands: Any) -> list[str]:
-    """The arguments with the default command put in front, where no command is named."""
-    words = [word for word in args if not word.startswith("-")]
-    if args and args[0] in _GROUP_OPTIONS:
-        return args
-    if not words:
-        return [DEFAULT_COMMAND, *args] if args else args
-    first = words[0]
-    if first in commands or (first == args[0] and not _looks_like_a_file(first)):
-        return args  # a command, or a misspelt one: the group knows what to say
-    return [DEFAULT_COMMAND, *args]
-
-
-def _looks_like_a_file(word: str) -> bool:
-    return "." in word or "/" in word or Path(word).exists()
-
 
 EXAMPLES = """\b
 Examples:
@@ -72,58 +54,7 @@ app = typer.Typer(
 )
 
 
-# -- shared arguments and options -----------------------------------------------------------------------------
-
-
-def _complete_config(incomplete: str) -> list[str]:
-    """TOML files and folders that begin like this."""
-    folder, _, start = incomplete.rpartition("/")
-    base = Path(folder + "/") if folder or incomplete.startswith("/") else Path()
-    found = []
-    try:
-        for path in sorted(base.iterdir()):
-            if path.name.startswith(start) and not (path.name.startswith(".") and not start.startswith(".")):
-                text = f"{folder}/{path.name}" if "/" in incomplete else path.name
-                if path.is_dir():
-                    found.append(text + "/")
-                elif path.suffix == ".toml":
-                    found.append(text)
-    except OSError:
-        pass
-    return found
-
-
-def _complete_stage_or_config(incomplete: str) -> list[str]:
-    from crawler.workspace import STAGES
-
-    return [stage for stage in STAGES if stage.startswith(incomplete)] + _complete_config(incomplete)
-
-
-ConfigArgument = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="The TOML config.", autocompletion=_complete_config, show_default=False)
-]
-WorkspaceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--workspace", metavar="DIR", help="Where spools and state lie. [default: ./workspace]", show_default=False
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Fetcher processes. [default: as many as fit the cores]",
-        show_default=False,
-    ),
-]
-VerboseOption = Annotated[
-    int, typer.Option("-v", "--verbose", count=True, help="Log what happens; -vv logs more.", show_default=False)
-]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Only errors.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+# -- what several commands need --------------------------------------------------------------------------
 
 
 def _load(path: Path, workspace: Path | None = None, workers: int | None = None) -> Config:
@@ -168,6 +99,7 @@ def _options(
 
 
 @app.command(
+    cls=PlainCommand,
     short_help="All stages, until the run is complete (the default).",
     epilog="\b\nExamples:\n  sumi-ripple my.toml\n  sumi-ripple my.toml -v --workers 4\n  sumi-ripple my.toml --fresh",
 )
@@ -259,6 +191,7 @@ def _write_summary(config: Config) -> None:
 
 
 @app.command(
+    cls=PlainCommand,
     short_help="Crawl the built-in demo terrain, on this machine alone.",
     epilog="\b\nExample:\n  sumi-ripple demo --workers 2",
 )
@@ -308,7 +241,7 @@ def _serve_on(port: int, ca_path: Path) -> None:
         pass
 
 
-@app.command(epilog="\b\nExample:\n  sumi-ripple init my.toml")
+@app.command(cls=PlainCommand, epilog="\b\nExample:\n  sumi-ripple init my.toml")
 def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The config to write.", show_default=False)],
 ) -> None:
@@ -349,7 +282,7 @@ def _ready_stage(config: Config, stage: str) -> None:
     snapshot.write(config)
 
 
-@app.command(short_help="The scheduler alone: keeps the run, releases jobs.")
+@app.command(cls=PlainCommand, short_help="The scheduler alone: keeps the run, releases jobs.")
 def schedule(
     config: ConfigArgument, verbose: VerboseOption = 0, quiet: QuietOption = False, workspace: WorkspaceOption = None
 ) -> None:
@@ -362,7 +295,7 @@ def schedule(
     raise typer.Exit(run_scheduler(loaded))
 
 
-@app.command(short_help="Fetchers alone: visit what is released.")
+@app.command(cls=PlainCommand, short_help="Fetchers alone: visit what is released.")
 def fetch(
     config: ConfigArgument,
     verbose: VerboseOption = 0,
@@ -379,7 +312,7 @@ def fetch(
     raise typer.Exit(run_pool(loaded, workers, log_level=level))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def ingest(
     config: ConfigArgument,
     verbose: VerboseOption = 0,
@@ -396,7 +329,7 @@ def ingest(
     raise typer.Exit(run_ingest(loaded, drain=drain))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def report(
     config: ConfigArgument,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the run is complete.")] = False,
@@ -432,12 +365,13 @@ def _database(path: Path, workspace: Path | None = None) -> Path:
 MapArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="CONFIG", help="The TOML config, or a database.", autocompletion=_complete_config, show_default=False
+        metavar="CONFIG", help="The TOML config, or a database.", autocompletion=complete_config, show_default=False
     ),
 ]
 
 
 @app.command(
+    cls=PlainCommand,
     short_help="Draw the map anew from the result spools.",
     epilog="\b\nExample:\n  sumi-ripple replay my.toml --into other.db",
 )
@@ -517,7 +451,7 @@ class _Progress:
             sys.stderr.flush()
 
 
-@app.command(epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db")
+@app.command(cls=PlainCommand, epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db")
 def digest(
     database: Annotated[Path, typer.Argument(metavar="DATABASE", help="A map (or its config).", show_default=False)],
     parts: Annotated[bool, typer.Option("--parts", help="One line for each kind of row.")] = False,
@@ -536,7 +470,7 @@ def digest(
         typer.echo(digest_of(path))
 
 
-@app.command(epilog="\b\nExample:\n  sumi-ripple stats my.toml --by domain")
+@app.command(cls=PlainCommand, epilog="\b\nExample:\n  sumi-ripple stats my.toml --by domain")
 def stats(
     config: MapArgument,
     by: Annotated[
@@ -554,6 +488,7 @@ def stats(
 
 
 @app.command(
+    cls=PlainCommand,
     short_help="Why a URL is as it is in the map.",
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )
@@ -563,7 +498,7 @@ def explain(
         typer.Argument(
             metavar="URL [CONFIG]",
             help="The URL; and the config, if it is not the one that ./workspace was last crawled with.",
-            autocompletion=_complete_config,
+            autocompletion=complete_config,
             show_default=False,
         ),
     ],
@@ -602,6 +537,7 @@ def _last_config(workspace: Path | None) -> Path:
 
 
 @app.command(
+    cls=PlainCommand,
     short_help="The map as GEXF, GraphML, CSV or JSON lines.",
     epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
     "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
@@ -652,7 +588,7 @@ def export(
         sys.stdout.buffer.flush()
 
 
-@app.command(short_help="Prove from the spools that the crawl was polite.")
+@app.command(cls=PlainCommand, short_help="Prove from the spools that the crawl was polite.")
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
     """Prove from the spools that the crawl was polite, or name every violation."""
     from crawler.audit import audit as run_audit
@@ -665,160 +601,16 @@ def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
 
 # -- steering -------------------------------------------------------------------------------------------------
 
-TargetArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[CONFIG] [STAGE]",
-        help="A config (for its workspace), and a stage: scheduler, fetcher or ingest.",
-        autocompletion=_complete_stage_or_config,
-        show_default=False,
-    ),
-]
-
-
-def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, Path | None]:
-    """(workspace, stage, database) that the words of a steering command mean."""
-    from crawler.workspace import STAGES, Workspace
-
-    stages = [word for word in words or [] if word in STAGES]
-    configs = [word for word in words or [] if word not in STAGES]
-    if len(stages) > 1 or len(configs) > 1:
-        raise UsageError("give one config and one stage (scheduler, fetcher or ingest) at most")
-    if configs and not _looks_like_a_file(configs[0]):
-        raise UsageError(f"{configs[0]} is neither a config nor a stage; the stages are {', '.join(STAGES)}")
-    stage = stages[0] if stages else None
-    if configs:
-        config = _load(Path(configs[0]), given)
-        return Workspace(config.workspace), stage, config.output.database_path
-    workspace = Workspace((given or Path("workspace")).absolute())
-    if not workspace.root.is_dir():
-        raise UsageError(f"there is no workspace at {workspace.root}; name one with --workspace, or a config")
-    demo = Workspace(workspace.root / "demo")
-    if given is None and not workspace.is_role_taken("supervisor") and demo.is_role_taken("supervisor"):
-        return demo, stage, None  # the only crawl under way here
-    return workspace, stage, None
-
-
-@app.command(
+app.command(
+    cls=PlainCommand,
     short_help="What is running, paused, waiting, and why.",
     epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",
+)(steering.status)
+app.command(cls=PlainCommand, epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher")(
+    steering.pause
 )
-def status(
-    target: TargetArgument = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until Ctrl-C.")] = False,
-) -> None:
-    """What is running, paused, waiting and why; what lies in the spools."""
-    from crawler.status import Status
-
-    place, _, database = _target(target, workspace)
-    if watch:
-        _watch(place, database, as_json)
-    elif as_json:
-        typer.echo(_json(Status(place, database).as_json()))
-    else:
-        _print_lines(Status(place, database).lines())
-
-
-def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
-    from crawler.live import TerminalView
-    from crawler.status import Status
-
-    if as_json or not sys.stdout.isatty():
-        while True:
-            found = Status(place, database)
-            typer.echo(
-                _json(found.as_json(), is_short=True) if as_json else "\n".join(text for text, _ in found.lines())
-            )
-            sys.stdout.flush()
-            time.sleep(1.0)
-    with TerminalView(sys.stdout, time.monotonic()) as view:
-        while True:
-            view.draw(Status(place, database).lines())
-            time.sleep(1.0)
-
-
-def _json(value: Any, is_short: bool = False) -> str:
-    import orjson
-
-    return orjson.dumps(value, option=0 if is_short else orjson.OPT_INDENT_2).decode()
-
-
-def _print_lines(lines: list[tuple[str, str]]) -> None:
-    """Coloured on a terminal (unless NO_COLOR), plain elsewhere."""
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        from crawler.live import styled
-
-        Console(highlight=False).print(styled(lines))
-    else:
-        for text, _ in lines:
-            typer.echo(text)
-
-
-@app.command(epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher")
-def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Hold on: no request leaves within two seconds. The same as: touch workspace/pause"""
-    place, stage, _ = _target(target, workspace)
-    _touch(place, "pause", stage)
-    typer.echo(f"{_whom(stage)} paused in {place.root}; go on with: sumi-ripple resume")
-
-
-@app.command(short_help="Go on after a pause.")
-def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Go on after a pause; a stop that nobody has heard yet is taken back, too."""
-    from crawler.workspace import STAGES
-
-    place, stage, _ = _target(target, workspace)
-    stages: Sequence[str | None] = (stage,) if stage else (None, *STAGES)
-    flags = [place.flag(word, name) for word in ("pause", "stop") for name in stages]
-    removed = [path.name for path in flags if path.exists()]
-    for path in flags:
-        path.unlink(missing_ok=True)
-    _ring(place)
-    typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.root}")
-    if stage and place.flag("pause").exists():
-        typer.echo("All stages are still paused by the flag file pause; go on with: sumi-ripple resume")
-
-
-@app.command(short_help="Finish what is in flight, save and end.")
-def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Finish what is in flight, save and end; the next crawl goes on from there."""
-    from crawler.glance import look
-
-    place, stage, _ = _target(target, workspace)
-    running = [found.name for found in look(place).stages if found.is_running and stage in (None, found.stage)]
-    if not running and not place.is_role_taken("supervisor"):
-        typer.echo(f"Nothing is running in {place.root}")
-        return
-    _touch(place, "stop", stage)
-    typer.echo(f"Told {', '.join(running) or 'the crawl'} to finish what is in flight, save and end")
-
-
-def _touch(place: Workspace, word: str, stage: str | None) -> None:
-    path = place.flag(word, stage)
-    try:
-        path.touch()
-    except OSError as problem:
-        raise SumiError(f"cannot write the flag file {path}: {problem.strerror}") from None
-    _ring(place)
-
-
-def _ring(place: Workspace) -> None:
-    from crawler.bells import ring
-
-    try:
-        bells = list(place.bells.iterdir())
-    except OSError:
-        return
-    for bell in bells:
-        ring(bell)
-
-
-def _whom(stage: str | None) -> str:
-    return {"fetcher": "The fetchers are", None: "All stages are"}.get(stage, f"The {stage} is")
+app.command(cls=PlainCommand, short_help="Go on after a pause.")(steering.resume)
+app.command(cls=PlainCommand, short_help="Finish what is in flight, save and end.")(steering.stop)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------
