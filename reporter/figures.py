@@ -70,13 +70,13 @@ _BY_SLUG = {
 }
 
 
-def category_of(state: str, error: str | int | None) -> str:
-    """Which row of the error summary counts this page? `error` is a slug, or a dead link's status."""
+def category_of(state: str, error: str | None) -> str:
+    """Which row of the error summary counts a page of this state with this error message (or its slug)?"""
+    slug = slug_of(error)
     if state == PageState.DEAD_LINK:
-        return "gone" if error == 410 else "dead-links"
+        return "gone" if slug == "http-410" else "dead-links"
     if state == PageState.RATE_LIMITED:
         return "rate-limited"
-    slug = slug_of(str(error)) if error is not None else None
     if slug is not None:
         if slug in _BY_SLUG:
             return _BY_SLUG[slug]
@@ -245,7 +245,7 @@ class Figures:
 
 # -- how they are made ------------------------------------------------------------------------------------------
 
-Counts = Mapping[tuple[int, str, int | None, str | int | None], int]
+Counts = Mapping[tuple[int, str, int | None, str | None], int]
 
 
 class Run(Protocol):
@@ -396,12 +396,8 @@ def page_figures(counts: Counts, domains: Mapping[int, Domain], run: int) -> Pag
     )
 
 
-def _slug(state: str, error: str | int | None) -> str:
-    if state == PageState.DEAD_LINK:
-        return f"http-{error}"
-    if error is None:
-        return str(state).replace("_", "-")
-    return slug_of(str(error)) or "unknown"
+def _slug(state: str, error: str | None) -> str:
+    return slug_of(error) or str(state).replace("_", "-")
 
 
 def is_listed(klass: str) -> bool:

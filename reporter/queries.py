@@ -15,10 +15,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from crawler.errors import SumiError
+from crawler.states import PageState
 from crawler.urls import hash64
 
 SCHEMA_VERSION = 1  # the newest one that this reporter can read
@@ -107,8 +109,8 @@ class BrokenLink(NamedTuple):
     examples: tuple[int, ...]
 
 
-# What one scan over `pages` counts: (domain_id, state, depth, error), where error is a slug, or a dead link's status.
-PageCounts = Counter[tuple[int, str, int | None, str | int | None]]
+# What scanning `pages` counts: (domain_id, state, depth, slug of the error).
+PageCounts = Counter[tuple[int, str, int | None, str | None]]
 
 
 @contextmanager
@@ -215,17 +217,33 @@ def domains(connection: sqlite3.Connection) -> dict[int, DomainRow]:
 # -- the scans over pages ---------------------------------------------------------------------------------------
 
 
+_STATES: tuple[str, ...] = ("queued", "depth_exceeded", "processed")  # most of a large map, so they are compared first
+_STATES += tuple(str(state) for state in PageState if state not in _STATES)
+_STATE_NUMBER = "CASE state " + " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(_STATES)) + " END"
+
+
 def page_counts(connection: sqlite3.Connection, run: int) -> PageCounts:
-    """How many pages that `run` saw there are of each (domain_id, state, depth, error): one scan."""
-    rows = connection.execute(
-        "SELECT domain_id, state, depth,"
-        " CASE WHEN state = 'dead_link' THEN coalesce(status_code, 404)"
-        "      WHEN error_message IS NOT NULL THEN substr(error_message, 1, instr(error_message || ':', ':') - 1) END"
-        " FROM pages WHERE seen_run = ?",
+    """How many pages that `run` saw there are of each (domain_id, state, depth, slug of the error).
+
+    Two scans: nearly all pages have no error, and counting one number for each of those is cheaper than counting rows.
+    """
+    packed = connection.execute(
+        f"SELECT (domain_id << 28) | (({_STATE_NUMBER}) << 24) | ifnull(depth + 1, 0) FROM pages"
+        " WHERE seen_run = ? AND error_message IS NULL",
         (run,),
     )
-    rows.arraysize = 10_000
-    return Counter(rows)
+    counts: PageCounts = Counter()
+    for number, count in Counter(chain.from_iterable(packed)).items():
+        depth = (number & 0xFFFFFF) - 1
+        counts[number >> 28, _STATES[number >> 24 & 15], depth if depth >= 0 else None, None] = count
+    counts.update(
+        connection.execute(
+            "SELECT domain_id, state, depth, substr(error_message, 1, instr(error_message || ':', ':') - 1) FROM pages"
+            " WHERE seen_run = ? AND error_message IS NOT NULL",
+            (run,),
+        )
+    )
+    return counts
 
 
 def pages_in_all(connection: sqlite3.Connection) -> int:
