@@ -34,6 +34,7 @@ from crawler.live import View
 from crawler.runs import RunStatus, read_note, read_run
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, end_of
+from crawler.status import Status
 from crawler.workspace import STAGES, RoleTaken, Workspace, WorkspaceError
 
 log = logging.getLogger("sumi.supervisor")
@@ -109,6 +110,7 @@ class Supervisor:
         self._context = multiprocessing.get_context("spawn")
         self._running = [_Stage(spec, pause=self.first_pause) for spec in self.stages]
         self._shown_at = time.monotonic()
+        self._is_asked = False
         self._frontier = Frontier(self.config.output.database_path)
         self._note_before = read_note(self.workspace)
 
@@ -116,12 +118,14 @@ class Supervisor:
 
     def run(self) -> Outcome:
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._on_status_signal)
         try:
             while self._phase is not _Phase.ENDED:
                 self.step(time.monotonic())
             if self.signals < 2 and self._outcome is not Outcome.FAILED:
                 self._take_in_the_rest()
-            self.view.show(look(self.workspace, with_locks=False), time.monotonic())
+            if self._outcome is not Outcome.FAILED:
+                self.view.show(look(self.workspace, with_locks=False), time.monotonic())
             return self._outcome
         finally:
             self._kill_all()
@@ -142,6 +146,8 @@ class Supervisor:
             if self.signals or self.workspace.flag("stop").exists():
                 log.info("Stopping: finishing what is in flight...")
                 self._stop(Outcome.INTERRUPTED)
+        if self._is_asked:
+            self._answer()
         self._wait(now)
         self._bury(time.monotonic())
         self._move_on(time.monotonic())
@@ -151,6 +157,15 @@ class Supervisor:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
+
+    def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
+        self._is_asked = True
+
+    def _answer(self) -> None:
+        """SIGUSR1: say how everything is."""
+        self._is_asked = False
+        for line, _ in Status(self.workspace, self.config.output.database_path).lines():
+            self.view.say(line)
 
     # -- starting ------------------------------------------------------------------------------------
 
@@ -239,6 +254,8 @@ class Supervisor:
             stage.is_over = True
             if stage.spec.stage == "scheduler":
                 self._stop(Outcome.COMPLETED)
+        elif code in (0, 130, 143) and self.workspace.flag("stop").exists():
+            stage.is_over = True  # it saw the flag before this supervisor did
         elif code in (0, 130, 143) and self.workspace.is_flagged("stop", stage.spec.stage):
             stage.is_parked = True
             log.warning("The %s stopped because of a flag file; it starts again when that is removed", stage.spec.name)

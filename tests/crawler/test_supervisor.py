@@ -174,6 +174,22 @@ def test_the_stop_flag_ends_a_crawl_like_the_first_interrupt(root: Path) -> None
     view = Watching(root, (("fetcher started",), lambda: Workspace(root).flag("stop").touch()))
     specs = [StageSpec("fetcher", "fetcher", stages.stop_by_flag, (root, "fetcher", "fetcher"))]
     assert make(root, specs, view).run() is Outcome.INTERRUPTED
+    assert not any("starts again" in line for line in view.said)
+
+
+def test_sigusr1_makes_the_supervisor_say_how_everything_is(root: Path) -> None:
+    view = Watching(root, (("fetcher started",), lambda: os.kill(os.getpid(), signal.SIGUSR1)))
+    supervising = make(root, [sound(root, "fetcher", "fetcher")], view)
+    original = view.say
+
+    def say(line: str) -> None:
+        original(line)
+        if "backlog" in line:
+            supervising.signals = 1
+
+    view.say = say  # type: ignore[method-assign]
+    assert supervising.run() is Outcome.INTERRUPTED
+    assert any(line.startswith("no run yet") for line in view.said)
 
 
 def test_a_stage_stopped_by_its_own_flag_comes_back_when_the_flag_goes(root: Path) -> None:
