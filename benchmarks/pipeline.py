@@ -42,7 +42,7 @@ class Plan:
 
 
 FULL = Plan(Shape())
-QUICK = Plan(Shape(sites=250, pages=24), bare_pages=4_000, scrapy_seconds=20.0, lean_seconds=0.0, fair_sites=40)
+QUICK = Plan(Shape(sites=250, pages=24), bare_pages=4_000, scrapy_seconds=15.0, lean_seconds=0.0, fair_sites=40)
 
 
 def main() -> int:
