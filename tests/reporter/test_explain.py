@@ -125,6 +125,33 @@ def test_a_way_through_redirects_is_shown_as_one(tmp_path: Path) -> None:
     assert explain(config_for(), path, urls[1]).redirects_from_here == (urls[2], urls[3])
 
 
+def test_a_link_that_is_not_followed_is_no_way(tmp_path: Path) -> None:
+    for reverse in (False, True):
+        b = MapBuilder(tmp_path / f"{reverse}.db")
+        for url in ("https://q.test/a", "https://q.test/b", "https://x.test/"):
+            b.page(url)
+        b.link("https://q.test/a", "https://x.test/", NOT_FOLLOWED)
+        b.link("https://q.test/b", "https://x.test/")
+        facts = explain(config_for(), b.save(reverse_index=reverse), "https://x.test/")
+        assert [step.url for step in facts.depths[0].path] == ["https://q.test/b", "https://x.test/"]
+
+
+def test_a_redirect_of_an_earlier_run_is_no_way(tmp_path: Path) -> None:
+    b = MapBuilder(tmp_path / "map.db", run=2)
+    b.add_run(1)
+    b.add_run(2)
+    for url in ("https://q.test/then", "https://q.test/now", "https://x.test/"):
+        b.page(url)
+    b.link("https://q.test/then", "https://x.test/", REDIRECT, last_run=1)
+    b.link("https://q.test/now", "https://x.test/", REDIRECT)
+    facts = explain(config_for(), b.save(), "https://x.test/")
+    assert [link.url for link in facts.linked_from] == ["https://q.test/now"]
+    assert [(step.url, step.via) for step in facts.depths[0].path] == [
+        ("https://q.test/now", "start"),
+        ("https://x.test/", "redirect"),
+    ]
+
+
 def test_the_config_line_that_decides_is_named(tmp_path: Path) -> None:
     source = tmp_path / "my.toml"
     source.write_text(

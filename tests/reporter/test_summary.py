@@ -219,6 +219,18 @@ def test_links_that_are_no_longer_on_the_page_are_not_shown_as_dead(tmp_path: Pa
     assert overall["Known From Earlier Runs, Not Seen in This One"] == "1"
 
 
+def test_what_was_closed_in_an_earlier_run_is_open_again(tmp_path: Path) -> None:
+    b = MapBuilder(tmp_path / "map.db", run=2)
+    b.add_run(1)
+    b.add_run(2)
+    b.page("https://q.test/")
+    b.page("https://slow.test/", "depth_exceeded")
+    b.domain("slow.test", closed_reason="rate-limited", closed_at_request=4, rate_limited=1, run=1)
+    b.db.execute("INSERT INTO closed_families VALUES (1, 1, 'q.test', 'q.test/?*', 'trap-query-variants: x', '')")
+    text = render(b.save())
+    assert "Closed Early" not in text and "Rate-Limited Domains" not in text and "Trap" not in text
+
+
 def test_closed_domains_say_why_and_what_was_left(text: str) -> None:
     closed = rows(section(text, "Domains Closed Early"))
     assert sorted(closed) == sorted(
