@@ -636,16 +636,5 @@ def _code(code: object) -> int:
 
 
 def _complain(problem: Exception) -> int:
-    if isinstance(problem, BrokenPipeError):
-        _forget_output()
-        return 1
     sys.stderr.write(f"sumi-ripple: {sentence(problem)}\n")
     return problem.exit_code if isinstance(problem, SumiError) else 1
-
-
-def _forget_output() -> None:
-    """Nobody reads any more: what is still buffered must not raise at exit."""
-    import os
-
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())

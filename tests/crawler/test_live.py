@@ -34,7 +34,7 @@ from crawler.live import (
 )
 from crawler.logs import inert
 from crawler.records import Job, dump
-from crawler.runs import Run, RunStatus, write_run
+from crawler.runs import Run, RunStatus, read_run, write_run
 from crawler.spool import Writer
 from crawler.status import Status
 from crawler.workspace import Workspace
@@ -361,8 +361,12 @@ def test_ctrl_c_in_a_terminal_saves_and_restores_it(tmp_path: Path) -> None:
     terminal = Terminal(["-c", run, "demo", "--workers", "1"], tmp_path)
     terminal.read_until(lambda text: "in flight" in text and "fetchers   running" in text)
     assert all(len(line) <= 80 for line in terminal.text().splitlines())
+    workspace = Workspace(tmp_path / "workspace" / "demo")
+    stages = [stage.pid for stage in look(workspace).stages if stage.pid is not None]
+    assert stages and all(os.getsid(pid) != os.getsid(terminal.pid) for pid in stages), "Ctrl-C is not theirs to hear"
     terminal.type(b"\x03")
     assert terminal.wait() == 130
+    assert read_run(workspace) == Run(1, RunStatus.INTERRUPTED)
     assert "everything is saved" in terminal.text()
     assert "Traceback" not in terminal.text()
     assert terminal.is_restored()
