@@ -68,11 +68,11 @@ def crawl(
         snapshot.write(config)
         _mark(workspace, "running")
         with choose_view(is_quiet=manner.is_quiet, verbosity=manner.verbosity) as view:
-            configure(level, view.say)
             try:
                 supervisor = Supervisor(
                     config, workspace, stages_of(config, fetcher_count(config)), view, log_level=level
                 )
+                configure(level, supervisor.say)
                 outcome = supervisor.run()
             finally:
                 configure(level)

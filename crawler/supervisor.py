@@ -111,6 +111,7 @@ class Supervisor:
         self._running = [_Stage(spec, pause=self.first_pause) for spec in self.stages]
         self._shown_at = time.monotonic()
         self._is_asked = False
+        self._is_seen = True
         self._frontier = Frontier(self.config.output.database_path)
         self._note_before = read_note(self.workspace)
 
@@ -125,7 +126,7 @@ class Supervisor:
             if self.signals < 2 and self._outcome is not Outcome.FAILED:
                 self._take_in_the_rest()
             if self._outcome is not Outcome.FAILED:
-                self.view.show(look(self.workspace, with_locks=False), time.monotonic())
+                self._show()
             return self._outcome
         finally:
             self._kill_all()
@@ -152,8 +153,28 @@ class Supervisor:
         self._bury(time.monotonic())
         self._move_on(time.monotonic())
         if time.monotonic() - self._shown_at >= self.view.every:
-            self._shown_at = time.monotonic()
-            self.view.show(look(self.workspace, with_locks=False), self._shown_at)
+            self._show()
+
+    def _show(self) -> None:
+        self._shown_at = time.monotonic()
+        if self._is_seen:
+            try:
+                self.view.show(look(self.workspace, with_locks=False), self._shown_at)
+            except OSError:
+                self._lose_sight()
+
+    def say(self, line: str) -> None:
+        """A log line for whoever watches."""
+        if self._is_seen:
+            try:
+                self.view.say(line)
+            except OSError:
+                self._lose_sight()
+
+    def _lose_sight(self) -> None:
+        """The terminal or the pipe has gone: nobody watches, so finish and save as after a Ctrl-C."""
+        self._is_seen = False
+        self.signals = max(self.signals, 1)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
@@ -165,7 +186,7 @@ class Supervisor:
         """SIGUSR1: say how everything is."""
         self._is_asked = False
         for line, _ in Status(self.workspace, self.config.output.database_path).lines():
-            self.view.say(line)
+            self.say(line)
 
     # -- starting ------------------------------------------------------------------------------------
 
@@ -219,7 +240,7 @@ class Supervisor:
         """Pass on a stage's log lines."""
         try:
             while stage.channel is not None and stage.channel.poll():
-                self.view.say(stage.channel.recv_bytes().decode("utf-8", "replace"))
+                self.say(stage.channel.recv_bytes().decode("utf-8", "replace"))
         except (EOFError, OSError):
             if stage.channel is not None:
                 stage.channel.close()

@@ -177,6 +177,15 @@ def test_the_stop_flag_ends_a_crawl_like_the_first_interrupt(root: Path) -> None
     assert not any("starts again" in line for line in view.said)
 
 
+def test_a_terminal_that_goes_away_lets_everyone_finish(root: Path) -> None:
+    def vanish() -> None:
+        raise BrokenPipeError
+
+    view = Watching(root, (("fetcher started",), vanish))
+    assert make(root, [sound(root, "fetcher", "fetcher")], view).run() is Outcome.INTERRUPTED
+    assert notes(root)[-1] == "fetcher ended"
+
+
 def test_sigusr1_makes_the_supervisor_say_how_everything_is(root: Path) -> None:
     view = Watching(root, (("fetcher started",), lambda: os.kill(os.getpid(), signal.SIGUSR1)))
     supervising = make(root, [sound(root, "fetcher", "fetcher")], view)
