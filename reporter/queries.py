@@ -6,7 +6,7 @@
 
 What keeps this fast on millions of pages: `pages` is scanned from end to end at most twice, `links` is only read
 forwards (a page's out-links are one range of `links.id`), and sums by domain come from `domain_links`. Nothing
-here needs `idx_links_to`, which does not exist while a run is under way.
+here needs the ingest's READING_INDEXES, which do not exist while a run is under way.
 """
 
 from __future__ import annotations
@@ -298,10 +298,10 @@ def broken_links(
     """
     rows = connection.execute(
         "SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id"
-        " FROM temp.quality q CROSS JOIN pages p ON p.domain_id = q.id"
-        f" CROSS JOIN links l ON l.id BETWEEN p.id << 32 AND (p.id << 32) + {_LOW}"
+        f" FROM pages p CROSS JOIN links l ON l.id BETWEEN p.id << 32 AND (p.id << 32) + {_LOW}"
         " CROSS JOIN temp.marked m ON m.id = l.to_page_id"
-        " WHERE p.visited_run = ?1 AND l.last_run = ?1 AND l.kind <> 2 AND m.kind IS NOT NULL",
+        " WHERE p.domain_id IN (SELECT id FROM temp.quality) AND p.visited_run = ?1"
+        " AND l.last_run = ?1 AND l.kind <> 2 AND m.kind IS NOT NULL",
         (run,),
     )
     found: dict[tuple[str, int, int], tuple[int, tuple[int, ...]]] = {}
@@ -454,14 +454,15 @@ def linking_pages(
     """(page id, kind of link) of the pages that link to this one, in `run` or ever; those of its own domain first.
 
     With `max_depth`, pages whose least depth is greater may be left out. Without `idx_links_to` this asks, of every
-    page in the domains that link to this one's, whether there is such a link: memory stays small, and `links` is
-    never read from end to end.
+    visited page in the domains that link to this one's, whether there is such a link: memory stays small (a number or
+    two for each visited page), and `links` is never read from end to end.
     """
     if has_reverse_index(connection):
         yield from connection.execute(
             "SELECT from_page_id, kind FROM links WHERE to_page_id = ?1 AND (?2 IS NULL OR last_run = ?2)", (page, run)
         )
         return
+    _mark_visited(connection)
     sources = [domain_id]
     sources += [
         source
@@ -471,9 +472,21 @@ def linking_pages(
     ]
     for source in sources:
         yield from connection.execute(
-            "SELECT l.from_page_id, l.kind FROM pages p CROSS JOIN links l ON l.id = (p.id << 32 | ?1)"
-            " WHERE p.domain_id = ?2 AND (?3 IS NULL OR l.last_run = ?3) AND (?4 IS NULL OR p.depth <= ?4)",
+            "SELECT l.from_page_id, l.kind FROM temp.visited v CROSS JOIN links l ON l.id = (v.id << 32 | ?1)"
+            " WHERE v.domain_id = ?2 AND (?3 IS NULL OR l.last_run = ?3) AND (?4 IS NULL OR v.depth <= ?4)",
             (page, source, run, max_depth),
+        )
+
+
+def _mark_visited(connection: sqlite3.Connection) -> None:
+    """Set aside, by domain and once for a connection, the pages that can have links."""
+    if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'visited'").fetchone() is None:
+        connection.execute(
+            "CREATE TEMP TABLE visited (domain_id INTEGER, id INTEGER, depth INTEGER, PRIMARY KEY (domain_id, id))"
+            " WITHOUT ROWID"
+        )
+        connection.execute(
+            "INSERT INTO temp.visited SELECT domain_id, id, depth FROM pages WHERE visited_run IS NOT NULL"
         )
 
 
@@ -500,8 +513,3 @@ def domain_by_name(connection: sqlite3.Connection, domain: str) -> tuple[DomainR
         (domain,),
     ).fetchone()
     return (DomainRow(*row[:11]), row[11], row[12]) if row else None
-
-
-def is_waiting(connection: sqlite3.Connection, page: int) -> bool:
-    """Is the page in the frontier?"""
-    return connection.execute("SELECT 1 FROM frontier WHERE page_id = ?", (page,)).fetchone() is not None
