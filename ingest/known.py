@@ -25,6 +25,7 @@ class Domain:
         "first_seen_run",
         "id",
         "is_dirty",
+        "is_listed",
         "is_new",
         "klass",
         "lost_requests",
@@ -41,6 +42,7 @@ class Domain:
         self.id = number
         self.name = name
         self.klass = klass
+        self.is_listed = klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED)
         self.pin = pin  # the reach that lying inside quality entries gives to its pages
         self.run = run
         self.first_seen_run = run

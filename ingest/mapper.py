@@ -11,10 +11,9 @@ page is known, or there may be no such way: then it is held, and applied at the 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
-from crawler.classify import DomainClass
 from crawler.records import (
     Closure,
     DomainEvent,
@@ -34,7 +33,6 @@ from ingest.depth import NOWHERE
 from ingest.known import Domain, Page
 from ingest.plan import (
     MAX_REDIRECTS,
-    Standing,
     is_family_in_force,
     is_in_force,
     is_open,
@@ -44,8 +42,6 @@ from ingest.plan import (
 )
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
 from ingest.store import Changes, Store
-
-_LISTED = (DomainClass.BLACKLISTED, DomainClass.STUBBED)
 
 
 class Mapper:
@@ -90,20 +86,24 @@ class Mapper:
         return self.store.commit(self.run, sql)
 
     def _bring_into_memory(self, batch: Sequence[tuple[Result, bytes]]) -> None:
+        """Look up all pages and domains that the batch speaks of, at once."""
         wanted: dict[str, int] = {}
-        links = self.resolver.links
+        domains: dict[str, str] = {}
+        known = self.store.young_pages
         for position, (result, _) in enumerate(batch):
             if not isinstance(result, PageResult):
                 continue
-            wanted[result.key] = hash64(result.key)
-            found = links(result.base or result.wire, result.hrefs) if result.hrefs else []
+            if result.key not in known:
+                wanted[result.key] = hash64(result.key)
+            found = self.resolver.links(result.base or result.wire, result.hrefs) if result.hrefs else []
             target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
             self._links[position] = (found, target)
-            for link in found:
-                wanted[link.key] = link.hash
-            if target is not None:
-                wanted[target.key] = target.hash
+            for link in found if target is None else [target]:
+                if link.key not in known:
+                    wanted[link.key] = link.hash
+                    domains[link.key] = link.domain
         self.store.fetch(wanted)
+        self.store.fetch_domains({domain for key, domain in domains.items() if self.store.known_page(key) is None})
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -245,12 +245,13 @@ class Mapper:
         if page is None:
             wire = link.wire if link.wire != link.key else None
             page = self.store.new_page(link.key, link.hash, wire, self._domain(link.domain), self.run, at)
-            if page.domain.klass not in _LISTED:
+            if page.domain.is_listed:
+                self._settle(page)
+            else:  # `discovered`, which it is already, until somebody reaches it
                 page.trap = shape_error(page.key, self.config.traps)
                 family = family_of(page.key, self.config.traps)
                 if family is not None:
                     page.family = hash64(f"{page.domain.name}\n{family.name}")
-            self._settle(page)
         elif page.seen_run < self.run:
             page.enter_run(self.run)
             self._domain(page.domain.name)
@@ -282,22 +283,14 @@ class Mapper:
         page.visited = PageState(result.state)
         page.visit_error = result.error
         kind = LINK_NOT_FOLLOWED if result.nofollow and self.config.crawler.obey_nofollow else LINK_FOLLOWED
-        edges: list[tuple[int, int]] = []
-        targets = [self._page(link, result.at) for link in found]
-        for linked in targets:
-            edges.append((linked.id, kind))
-            if linked.id not in before:
-                self._count_link(page, linked)
-        if target is not None:
-            linked = self._page(target, result.at)
-            if linked is not page:
-                page.redirect_to = linked.id
-                edges = [(linked.id, LINK_REDIRECT)]
-                if linked.id not in before:
-                    self._count_link(page, linked)
-                targets = [linked]
-                kind = LINK_REDIRECT
-                changes.redirects.setdefault(linked.id, set()).add(page.id)
+        links = [target] if target is not None else found
+        targets = self._pages(links, result.at)
+        if target is not None and targets[0] is not page:
+            kind = LINK_REDIRECT
+            page.redirect_to = targets[0].id
+            changes.redirects.setdefault(targets[0].id, set()).add(page.id)
+        edges = [(linked.id, kind) for linked in targets]
+        self._count_links(page, targets if not before else [linked for linked in targets if linked.id not in before])
         changes.links[page.id] = edges
         changes.done.append(page)
         self._settle(page)
@@ -308,20 +301,35 @@ class Mapper:
         if result.closes is not None:
             self._close_domain(page.domain, result.closes)
 
-    def _count_link(self, page: Page, linked: Page) -> None:
-        pair = page.domain.id << 32 | linked.domain.id
-        sums = self.store.changes.domain_links
-        sums[pair] = sums.get(pair, 0) + 1
-        if linked.domain.klass in _LISTED:
-            self.store.changes.references.append((linked, page.id))
+    def _pages(self, links: list[Link], at: str) -> list[Page]:
+        """The pages of these links. The hottest loop of the ingest: nearly all are in memory and up to date."""
+        known, run = self.store.young_pages.get, self.run
+        pages = []
+        for link in links:
+            page = known(link.key)
+            if page is None or page.seen_run != run:
+                page = self._page(link, at)
+            pages.append(page)
+        return pages
+
+    def _count_links(self, page: Page, targets: list[Page]) -> None:
+        """Sum up links that are new by domain, and note new references to listed pages."""
+        changes = self.store.changes
+        sums, source = changes.domain_links, page.domain.id << 32
+        for number, count in Counter([linked.domain.id for linked in targets]).items():
+            sums[source | number] = sums.get(source | number, 0) + count
+        changes.references += [(linked, page.id) for linked in targets if linked.domain.is_listed]
 
     # -- consequences --------------------------------------------------------------------------------
 
     def _reach_all(self, pages: Iterable[Page], arriving: int) -> None:
         """A followed way that brings this reach leads to each of these pages."""
-        merge = self._distances.merge
+        merge, guards = self._distances.merge, self._distances.guards
         for page in pages:
             before = page.reach
+            # Nearly always the page is as near already; this is the first step of `merge`, without the call.
+            if ((before | guards) - arriving) & guards == guards and before:
+                continue
             # A page that has no way yet gets, with the first one, what lying inside quality entries gives.
             after = merge(before or page.domain.pin, arriving)
             if after != before:
@@ -408,16 +416,14 @@ class Mapper:
             family_error = closed_family[0]
         domain = page.domain
         state, error = settle(
-            Standing(
-                domain.klass,
-                page.depth,
-                page.trap,
-                page.visited,
-                page.visit_error,
-                page.redirect_error,
-                family_error,
-                domain.closed if domain.run == self.run else None,
-            ),
+            domain.klass,
+            page.depth,
+            page.trap,
+            page.visited,
+            page.visit_error,
+            page.redirect_error,
+            family_error,
+            domain.closed if domain.run == self.run else None,
             self._max_depth,
         )
         if state is not page.state:

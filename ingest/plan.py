@@ -7,8 +7,6 @@ order in which results come in: `settle` may be asked again whenever one of thos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from crawler.classify import DomainClass
 from crawler.records import Closure, FamilyEvent
 from crawler.settings import Config, TrapSettings
@@ -28,20 +26,6 @@ CLOSED_AS: dict[str, tuple[PageState, str]] = {
 _PRECEDENCE = list(CLOSED_AS)
 
 
-@dataclass(slots=True)
-class Standing:
-    """All that decides a page's state."""
-
-    klass: DomainClass
-    nearest: int | None  # least depth over all origins; None: no followed way leads here
-    trap: str | None  # its URL's shape is a trap's
-    visited: PageState | None  # what this run's visit ended in
-    visit_error: str | None
-    redirect_error: str | None  # the recorded redirects loop, or go on too long
-    family_error: str | None  # its family of look-alikes is closed
-    closed: str | None  # the reason its domain is closed
-
-
 def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
     return (
@@ -52,26 +36,42 @@ def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth
     )
 
 
-def settle(page: Standing, max_depth: int) -> tuple[PageState, str | None]:
-    """The page's state and its error message."""
-    if page.klass is DomainClass.BLACKLISTED:
+def settle(
+    klass: DomainClass,
+    nearest: int | None,
+    trap: str | None,
+    visited: PageState | None,
+    visit_error: str | None,
+    redirect_error: str | None,
+    family_error: str | None,
+    closed: str | None,
+    max_depth: int,
+) -> tuple[PageState, str | None]:
+    """The page's state and its error message, from all that decides them.
+
+    `nearest`: its least depth over all origins; None: no followed way leads here. `trap`: what is wrong with the
+    shape of its URL. `visited`, `visit_error`: what this run's visit ended in. `redirect_error`: the recorded
+    redirects loop, or go on too long. `family_error`: its family of look-alikes is closed. `closed`: the reason
+    its domain is closed.
+    """
+    if klass is DomainClass.BLACKLISTED:
         return PageState.BLACKLISTED, None
-    if page.klass is DomainClass.STUBBED:
+    if klass is DomainClass.STUBBED:
         return PageState.STUBBED, None
-    if page.nearest is None:
+    if nearest is None:
         return PageState.DISCOVERED, None
-    if page.nearest > max_depth:
+    if nearest > max_depth:
         return PageState.DEPTH_EXCEEDED, None
-    if page.trap is not None:
-        return PageState.FAILED, page.trap
-    if page.visited is not None:
-        if page.redirect_error is not None:
-            return PageState.FAILED, page.redirect_error
-        return page.visited, page.visit_error
-    if page.family_error is not None:
-        return PageState.FAILED, page.family_error
-    if page.closed is not None:
-        return CLOSED_AS[page.closed]
+    if trap is not None:
+        return PageState.FAILED, trap
+    if visited is not None:
+        if redirect_error is not None:
+            return PageState.FAILED, redirect_error
+        return visited, visit_error
+    if family_error is not None:
+        return PageState.FAILED, family_error
+    if closed is not None:
+        return CLOSED_AS[closed]
     return PageState.QUEUED, None
 
 

@@ -5,7 +5,7 @@ Three ideas save most of what a crawl database usually pays for:
 - a page is found by `url_hash` (64 bits), not by a unique index over long texts;
 - `links.id` is `from_page_id << 32 | to_page_id` and `page_depths.id` is `page_id << 16 | origin`, so the primary
   key is the uniqueness, and new rows go where rows were just written;
-- `idx_links_to` exists only while no run is under way (`READING_INDEXES`): nobody asks backwards in between.
+- `READING_INDEXES` exist only while no run is under way: nobody asks backwards in between.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ CREATE TABLE pages (
     bytes           INTEGER
 );
 CREATE UNIQUE INDEX idx_pages_hash ON pages(url_hash);
-CREATE INDEX idx_pages_domain ON pages(domain_id);
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
 
@@ -133,13 +132,12 @@ CREATE TABLE stubbed_referrers (
 );
 
 CREATE TABLE frontier (                        -- pages to visit in the run under way
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          INTEGER PRIMARY KEY,           -- = page_id: pages are numbered as they are found, so lower is older
     page_id     INTEGER NOT NULL REFERENCES pages(id),
     priority    INTEGER NOT NULL,              -- 2 × depth, + 1 outside quality domains: lower goes first
     added_at    TEXT NOT NULL,
-    domain_id   INTEGER NOT NULL REFERENCES domain_states(id)
+    domain_id   INTEGER NOT NULL
 );
-CREATE UNIQUE INDEX idx_frontier_page ON frontier(page_id);
 CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);
 
 CREATE TABLE closed_families (                 -- trap families that have had their share
@@ -180,6 +178,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.
 READING_INDEXES = {
     "idx_links_to": "CREATE INDEX IF NOT EXISTS idx_links_to ON links(to_page_id)",
+    "idx_pages_domain": "CREATE INDEX IF NOT EXISTS idx_pages_domain ON pages(domain_id)",
 }
 
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2

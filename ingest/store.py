@@ -29,10 +29,13 @@ from ingest.plan import CLOSED_AS, priority
 from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
 
 _PAGE_COLUMNS = (
-    "id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
+    "pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
     " redirect_to, family, discovered_run"
 )
-_CHUNK = 400
+# A list as one parameter: the statement is prepared once, whatever the number.
+_PAGES_BY_HASH = f"SELECT {_PAGE_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN pages ON pages.url_hash = wanted.value"
+_PAGES_BY_ID = f"SELECT {_PAGE_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
+_CHUNK = 5000
 GENERATION = 100_000  # pages kept in memory, twice
 
 
@@ -83,6 +86,7 @@ class Store:
         self._domains: WeakValueDictionary[str, Domain] = WeakValueDictionary()
         self._domains_by_id: WeakValueDictionary[int, Domain] = WeakValueDictionary()
         self._recent_domains: Generations[str, Domain] = Generations(20_000)
+        self._absent_domains: set[str] = set()  # looked for during this batch, and not there
         self._moved_hashes: dict[str, int] = {}  # keys whose first hash another page has already
         self.is_fresh = self._prepare()
         self._load_origins()
@@ -196,14 +200,31 @@ class Store:
         """The domain of this name, as it stands in this run; made if it is new."""
         found = self._recent_domains.get(name) or self._domains.get(name)
         if found is None:
-            row = self.db.execute(f"SELECT {_DOMAIN_COLUMNS} FROM domain_states WHERE domain = ?", (name,)).fetchone()
-            found = self._domain_of_row(row) if row is not None else self._new_domain(name, run)
+            if name not in self._absent_domains:
+                self.fetch_domains([name])
+                found = self._domains.get(name)
+            if found is None:
+                found = self._new_domain(name, run)
             self._domains[name] = self._domains_by_id[found.id] = found
             self._recent_domains.put(name, found)
+            self._absent_domains.discard(name)
         if found.run < run:
             found.enter_run(run)
             self.changes.domains[found.id] = found
         return found
+
+    def fetch_domains(self, names: Iterable[str]) -> None:
+        """Bring these domains into memory, as far as they exist; the others are then known to be new."""
+        missing = {name for name in names if name not in self._domains} - self._absent_domains
+        if not missing:
+            return
+        wanted = orjson.dumps(sorted(missing)).decode()
+        for row in self.db.execute(_DOMAINS_BY_NAME, (wanted,)).fetchall():
+            found = self._domain_of_row(row)
+            self._domains[found.name] = self._domains_by_id[found.id] = found
+            self._recent_domains.put(found.name, found)
+            missing.discard(found.name)
+        self._absent_domains |= missing
 
     def _domain_by_id(self, number: int) -> Domain:
         found = self._domains_by_id.get(number)
@@ -241,6 +262,11 @@ class Store:
 
     # -- pages ---------------------------------------------------------------------------------------
 
+    @property
+    def young_pages(self) -> dict[str, Page]:
+        """Pages asked for lately, by key: a first, quick look before `known_page`."""
+        return self._pages.young
+
     def known_page(self, key: str) -> Page | None:
         """A page that is in memory. After `fetch`, every page of the batch that exists at all is."""
         return self._pages.get(key)
@@ -252,8 +278,7 @@ class Store:
         while missing:
             collided: dict[int, str] = {}
             for chunk in _chunks(sorted(missing)):
-                marks = ",".join("?" * len(chunk))
-                for row in self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE url_hash IN ({marks})", chunk):
+                for row in self.db.execute(_PAGES_BY_HASH, (chunk,)).fetchall():
                     key = missing[row[2]]
                     if row[1] == key:
                         self._page_of_row(row)
@@ -274,9 +299,7 @@ class Store:
             else:
                 found.append(page)
         for chunk in _chunks(sorted(missing)):
-            marks = ",".join("?" * len(chunk))
-            rows = self.db.execute(f"SELECT {_PAGE_COLUMNS} FROM pages WHERE id IN ({marks})", chunk).fetchall()
-            found += [self._page_of_row(row) for row in rows]
+            found += [self._page_of_row(row) for row in self.db.execute(_PAGES_BY_ID, (chunk,)).fetchall()]
         return found
 
     def new_page(self, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> Page:
@@ -412,33 +435,35 @@ class Store:
         return done
 
     def _write_domains(self, done: Changes) -> None:
-        fresh = [d for d in done.domains.values() if d.is_new]
-        known = [d for d in done.domains.values() if not d.is_new]
+        rows = [
+            (
+                d.klass.value,
+                d.run,
+                d.request_count,
+                d.lost_requests,
+                int(d.closed == "rate-limited"),
+                d.closed,
+                d.closed_at_request,
+                d.robots_at,
+                d.robots_outcome,
+                d.robots_status,
+                d.crawl_delay,
+                d.first_seen_run,
+                d.name,
+                d.id,
+            )
+            for d in done.domains.values()
+        ]
         self.db.executemany(
-            "INSERT INTO domain_states (id, domain, class, first_seen_run) VALUES (?, ?, ?, ?)",
-            [(d.id, d.name, d.klass.value, d.first_seen_run) for d in fresh],
-        )
-        self.db.executemany(
-            "UPDATE domain_states SET class = ?, run = ?, request_count = ?, lost_requests = ?, rate_limited = ?,"
-            " closed_reason = ?, closed_at_request = ?, robots_fetched_at = ?, robots_outcome = ?,"
-            " robots_status = ?, crawl_delay = ? WHERE id = ?",
-            [
-                (
-                    d.klass.value,
-                    d.run,
-                    d.request_count,
-                    d.lost_requests,
-                    int(d.closed == "rate-limited"),
-                    d.closed,
-                    d.closed_at_request,
-                    d.robots_at,
-                    d.robots_outcome,
-                    d.robots_status,
-                    d.crawl_delay,
-                    d.id,
-                )
-                for d in fresh + known
-            ],
+            "INSERT INTO domain_states (class, run, request_count, lost_requests, rate_limited, closed_reason,"
+            " closed_at_request, robots_fetched_at, robots_outcome, robots_status, crawl_delay, first_seen_run, domain,"
+            " id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT(id) DO UPDATE SET class = excluded.class, run = excluded.run, request_count = excluded.request_count, lost_requests = excluded.lost_requests,"
+            " rate_limited = excluded.rate_limited, closed_reason = excluded.closed_reason,"
+            " closed_at_request = excluded.closed_at_request, robots_fetched_at = excluded.robots_fetched_at,"
+            " robots_outcome = excluded.robots_outcome, robots_status = excluded.robots_status,"
+            " crawl_delay = excluded.crawl_delay",
+            rows,
         )
         self.db.executemany(
             "UPDATE domain_states SET robots_txt = ? WHERE id = ?",
@@ -563,7 +588,7 @@ class Store:
             )
 
     def _write_frontier(self, done: Changes) -> None:
-        added: list[tuple[int, int, str, int]] = []
+        added: list[tuple[int, int, int, str, int]] = []
         gone: list[tuple[int]] = []
         moved: list[tuple[int, int]] = []
         now = now_text()
@@ -573,17 +598,16 @@ class Store:
                 assert page.depth is not None
                 rank = priority(page.depth, page.domain.klass)
                 if not was_queued:
-                    added.append((page.id, rank, page.at or now, page.domain.id))
+                    added.append((page.id, page.id, rank, page.at or now, page.domain.id))
                 elif rank != page.stored_priority:
                     moved.append((rank, page.id))
                 page.stored_priority = rank
             elif was_queued:
                 gone.append((page.id,))
-        went = self.db.executemany("DELETE FROM frontier WHERE page_id = ?", gone).rowcount if gone else 0
-        self.db.executemany("UPDATE frontier SET priority = ? WHERE page_id = ?", moved)
+        went = self.db.executemany("DELETE FROM frontier WHERE id = ?", gone).rowcount if gone else 0
+        self.db.executemany("UPDATE frontier SET priority = ? WHERE id = ?", moved)
         self.db.executemany(
-            "INSERT OR IGNORE INTO frontier (page_id, priority, added_at, domain_id) VALUES (?, ?, ?, ?)",
-            added,
+            "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id) VALUES (?, ?, ?, ?, ?)", added
         )
         self.counts["frontier"] += len(added) - went
 
@@ -610,7 +634,7 @@ class Store:
                 " AND url NOT IN (SELECT value FROM json_each(?))"
             )
             parameters = (number, orjson.dumps(spare).decode())
-            gone = self.db.execute(f"DELETE FROM frontier WHERE page_id IN ({waiting})", parameters).rowcount
+            gone = self.db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
             self.db.execute(
                 f"UPDATE pages SET state = 'failed', error_message = ? WHERE id IN ({waiting})",
                 (error, *parameters),
@@ -633,6 +657,7 @@ class Store:
             page.is_dirty = page.is_reentered = False
         for domain in done.domains.values():
             domain.is_new = domain.is_dirty = False
+        self._absent_domains.clear()
         self.counts["known"] = self._next_page - 1
         self.counts["links"] += sum(done.domain_links.values())
         self._pages.age()
@@ -650,8 +675,12 @@ class Store:
 
 
 _DOMAIN_COLUMNS = (
-    "id, domain, run, closed_reason, closed_at_request, request_count, lost_requests, robots_fetched_at,"
+    "domain_states.id, domain, run, closed_reason, closed_at_request, request_count, lost_requests, robots_fetched_at,"
     " robots_outcome, robots_status, crawl_delay, first_seen_run"
+)
+
+_DOMAINS_BY_NAME = (
+    f"SELECT {_DOMAIN_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN domain_states ON domain = wanted.value"
 )
 
 
@@ -663,9 +692,10 @@ def _may_be_trapped(page: Page) -> bool:
     return page.domain.klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
 
 
-def _chunks(items: Sequence[int]) -> Iterator[Sequence[int]]:
+def _chunks(items: Sequence[int]) -> Iterator[str]:
+    """The numbers as JSON lists of bounded length."""
     for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]
+        yield orjson.dumps(items[start : start + _CHUNK]).decode()
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -677,7 +707,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA cache_size = -131072")  # 128 MB
-        db.execute("PRAGMA wal_autocheckpoint = 8000")
+        db.execute("PRAGMA wal_autocheckpoint = 20000")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return db

@@ -8,10 +8,10 @@ from crawler.classify import DomainClass
 from crawler.records import Closure, FamilyEvent
 from crawler.settings import Config, CrawlerSettings, TrapSettings
 from crawler.states import PageState
-from ingest.plan import Standing, is_family_in_force, is_in_force, priority, redirect_error, settle, stronger
+from ingest.plan import is_family_in_force, is_in_force, priority, redirect_error, settle, stronger
 
 
-def standing(**changes: object) -> Standing:
+def settled(**changes: object) -> tuple[PageState, str | None]:
     known = {
         "klass": DomainClass.DISCOVERED,
         "nearest": 1,
@@ -21,8 +21,9 @@ def standing(**changes: object) -> Standing:
         "redirect_error": None,
         "family_error": None,
         "closed": None,
+        "max_depth": 2,
     }
-    return Standing(**{**known, **changes})  # type: ignore[arg-type]
+    return settle(**{**known, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def standing(**changes: object) -> Standing:
     ],
 )
 def test_a_page_is_what_is_known_of_it(changes: dict[str, object], state: str, error: str | None) -> None:
-    assert settle(standing(**changes), 2) == (state, error)
+    assert settled(**changes) == (state, error)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_page_is_what_is_known_of_it(changes: dict[str, object], state: str, e
     [("rate-limited", "rate_limited"), ("request-limit", "request_limit_hit"), ("crawl-delay", "failed")],
 )
 def test_what_waits_in_a_closed_domain_gets_the_reasons_state(reason: str, state: str) -> None:
-    assert settle(standing(closed=reason), 2)[0] == state
+    assert settled(closed=reason)[0] == state
 
 
 def test_of_two_reasons_the_stronger_counts_whichever_came_first() -> None:
