@@ -178,10 +178,10 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(scratch, path)
+        scratch.replace(path)
     except OSError:
         try:
-            os.unlink(scratch)
+            scratch.unlink()
         except OSError:
             pass
         raise

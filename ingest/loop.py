@@ -17,7 +17,7 @@ import time
 import orjson
 
 from crawler.control import StageControl
-from crawler.records import FamilyEvent, Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
 from crawler.settings import Config
 from crawler.spool import (
     Cursor,
@@ -127,7 +127,6 @@ class Ingest:
         self._positions.update(positions)
         self._taken += len(batch)
         self._write_feed(done)
-        self._log(batch)
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._drop_old_results()
         return max(len(batch), 1)
@@ -229,15 +228,6 @@ class Ingest:
             self.store.set_meta("results_kept_from_run", str(keep_from))
             dropped = drop_old_results(self.workspace, keep_from)
             log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
-
-    def _log(self, batch: list[tuple[Result, bytes]]) -> None:
-        if not log.isEnabledFor(logging.INFO):
-            return
-        for result, _ in batch:
-            if isinstance(result, PageResult) and result.hrefs:
-                log.info("Discovered %s links on %s", f"{len(result.hrefs):,}", result.key)
-            elif isinstance(result, FamilyEvent):
-                log.info("Closed %s on %s: %s", result.family, result.domain, result.error)
 
     def shutdown(self) -> None:
         for reader in self.readers.values():
