@@ -19,7 +19,6 @@ does the bookmark move behind its job. A request is counted in its gate before i
 from __future__ import annotations
 
 import gc
-import heapq
 import logging
 import os
 import resource
@@ -27,7 +26,6 @@ import signal
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,9 +35,12 @@ from filelock import FileLock
 
 from crawler.classify import Classifier, DomainClass
 from crawler.control import StageControl, now_text
+from crawler.due import DueQueue
 from crawler.hosts import RobotsCache
 from crawler.leases import (
+    JOBS_AT_ONCE,
     Bookmark,
+    Domain,
     LeftBehind,
     ResultIndex,
     read_bookmark,
@@ -61,10 +62,8 @@ from crawler.politeness import (
 )
 from crawler.pool import run_pool
 from crawler.records import (
-    Closure,
     DomainEvent,
     Exchange,
-    Job,
     PageResult,
     RecordError,
     Release,
@@ -79,7 +78,7 @@ from crawler.spool import Cursor, Reader, Writer, end_of
 from crawler.states import ERRORS
 from crawler.transport import Transport
 from crawler.urls import authority_of, domain_of
-from crawler.visit import Refusal, Reply, Visit, visit
+from crawler.visit import Refusal, Reply, visit
 from crawler.wire import Failure, Pause, Request, Take
 from crawler.workspace import RoleTaken, Workspace
 from crawler.workspace import domain_of as domain_of_name
@@ -92,15 +91,13 @@ BOOKMARK_LAG = 4 * 1024 * 1024  # bytes of results that a takeover should have t
 IDLE_LEASE = 3.0  # an idle domain is let go after this many seconds
 LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
 LOOK_AGAIN_AT_MOST = 30.0
+TAKING_AT_ONCE = 0.1  # seconds of taking leases before the main thread looks around again
 SHARE_EVERY = 5.0  # how often the share of slots is looked at
 SCAN_EVERY = 30.0  # how often the whole jobs folder is looked at
 STOP_GRACE = 3.0  # for visits that are half made
 STOP_AT_MOST = 15.0  # for requests on the wire
 RING_EVERY = 0.1
 BUSY_AGAIN_NS = 50_000_000
-TICK_NS = 4_000_000
-JOBS_AT_ONCE = 64
-REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
 
 EXIT_MISTAKE = 70  # a mistake in this program: whoever watches may start another one
 
@@ -109,78 +106,6 @@ _LATER = object()
 
 class _TooLate(Exception):
     """The process is ending and its result spool is closed: the visit will be made again."""
-
-
-class Domain:
-    """A leased domain: its jobs, its visit under way, its gate and its place in the spools."""
-
-    __slots__ = (
-        "bookmark",
-        "closed_run",
-        "closes",
-        "delays",
-        "done",
-        "gate",
-        "has_asked",
-        "idle_since",
-        "is_idle",
-        "is_nudged",
-        "job",
-        "job_end",
-        "jobs",
-        "lease",
-        "ledger",
-        "mark",
-        "name",
-        "reader",
-        "recent",
-        "robots_ledger",
-        "run",
-        "synced",
-        "uncounted",
-        "visit",
-        "wish",
-    )
-
-    def __init__(self, name: str, lease: FileLock, gate: Gate, reader: Reader, bookmark: Bookmark) -> None:
-        self.name = name
-        self.lease = lease
-        self.gate = gate
-        self.reader = reader
-        self.bookmark = bookmark
-        self.done = bookmark.jobs
-        self.synced = bookmark
-        self.jobs: deque[tuple[Job, Cursor]] = deque()
-        self.recent: dict[tuple[int, str], None] = {}
-        self.visit: Visit | None = None
-        self.job: Job | None = None
-        self.job_end = bookmark.jobs
-        self.wish: Request | None = None
-        self.has_asked = False
-        self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
-        self.ledger: list[Exchange] = []
-        self.robots_ledger: list[Exchange] = []
-        self.run = 0
-        self.uncounted = 0  # ledger entries in the result spool that the gate's record does not count yet
-        self.mark: LedgerMark | None = None
-        self.closes: Closure | None = None
-        self.closed_run = 0
-        self.is_idle = True
-        self.is_nudged = False
-        self.idle_since = 0.0
-
-    def remember(self, job: Job) -> None:
-        self.recent[job.run, job.key] = None
-        if len(self.recent) > REMEMBERED_KEYS:
-            del self.recent[next(iter(self.recent))]
-
-    def bring_up_to_date(self, record: GateRecord) -> GateRecord:
-        """The gate's record with what this fetcher has written down since."""
-        if record.run != self.run:
-            return record
-        ledgered = min(record.sent, record.ledgered + self.uncounted)
-        closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        return record._replace(ledgered=ledgered, mark=self.mark or record.mark, closes=closes)
 
 
 @dataclass(slots=True)
@@ -213,25 +138,19 @@ class Fetcher:
         self._is_listed: Callable[[str], bool] = lambda domain: (
             classifier.classify(domain).klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED)
         )
-        self._condition = threading.Condition()
-        self._heap: list[tuple[int, int, Domain]] = []
-        self._pushed = 0
-        self._leader: int | None = None
-        self._leader_until = 0
-        self._is_paused = False
-        self._is_stopping = False
-        self._is_over = False
-        self._stop_by_ns = 0
-        self._retire = 0
+        self._due_queue: DueQueue[Domain] = DueQueue()
+        self._idling = threading.Lock()  # for a domain's change between idle and busy
+        self._staffing = threading.Lock()  # for the count of threads
         self._threads = 0
+        self._stop_by_ns = 0
         self._in_flight = 0
-        self._with_workers = 0
         self._trouble: Exception | None = None
         self._domains: dict[str, Domain] = {}
         self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
         self._indexes: dict[str, ResultIndex] = {}
         self._writing = threading.Lock()
         self._dirty: set[Domain] = set()
+        self._has_more_to_take = False
         self._is_unsynced = False
         self._is_closed = False
         self._counting = threading.Lock()
@@ -290,10 +209,8 @@ class Fetcher:
         now = time.monotonic()
         self._watch_run()
         is_paused = self.control.is_paused()
-        if is_paused != self._is_paused:
-            with self._condition:
-                self._is_paused = is_paused
-                self._condition.notify_all()
+        if is_paused != self._due_queue.is_held:
+            self._due_queue.hold(is_paused)
         self._hear_releases(now)
         if not is_paused:
             self._share_slots(now)
@@ -305,9 +222,11 @@ class Fetcher:
 
     def _patience(self, is_idle: bool) -> float:
         """How long nothing needs to be looked at."""
+        if self._has_more_to_take and not self._due_queue.is_held:
+            return 0.0
         if self._is_unsynced:
             return SYNC_EVERY / 2
-        return 1.0 if is_idle or self._is_paused else 0.5
+        return 1.0 if is_idle or self._due_queue.is_held else 0.5
 
     def _watch_run(self) -> None:
         try:
@@ -346,12 +265,12 @@ class Fetcher:
         mine = self._domains.get(domain)
         if mine is None:
             is_preferred = zlib.crc32(domain.encode()) % self.workers == self.index % self.workers
-            at = now if is_preferred else now + LOOK_AGAIN
-            heard = self._heard.get(domain)
-            if heard is None or at < heard[0]:
-                self._heard[domain] = (at, 1.0 if is_preferred else LOOK_AGAIN)
+            if is_preferred:
+                self._heard[domain] = (now, 1.0)
+            elif domain not in self._heard:
+                self._heard[domain] = (now + LOOK_AGAIN, LOOK_AGAIN)
             return
-        with self._condition:
+        with self._idling:
             if not mine.is_idle:
                 mine.is_nudged = True
                 return
@@ -379,8 +298,12 @@ class Fetcher:
         if not self._heard or not self._threads:
             return
         due = [domain for domain, (at, _) in self._heard.items() if at <= now]
+        self._has_more_to_take = False
         for domain in due:
             if len(self._domains) >= self._settings.max_active_domains:
+                return
+            if time.monotonic() - now > TAKING_AT_ONCE:
+                self._has_more_to_take = True
                 return
             if domain in self._domains:
                 del self._heard[domain]
@@ -410,7 +333,7 @@ class Fetcher:
         domain = Domain(name, lease, gate, reader, bookmark)
         domain.jobs.extend(jobs)
         if not self._take_over(domain, bookmark):
-            self._drop(domain)
+            domain.drop()
             return False
         domain.synced = Bookmark(domain.done, self.name, self._end())
         self._move_bookmark(domain, domain.synced)
@@ -428,7 +351,7 @@ class Fetcher:
         if bookmark.holder is not None:
             start = min(bookmark.results, counted) if bookmark.holder == marker else bookmark.results
             left = self._index(bookmark.holder).since(domain.name, start)
-            self._step_over_done(domain, left)
+            domain.step_over(left)
         is_told = before.untold and before.run in self._index(marker).since(domain.name, counted).told
         lost = 0
 
@@ -462,17 +385,6 @@ class Fetcher:
             index = self._indexes[writer] = ResultIndex(self.workspace.results_of(writer))
         return index
 
-    @staticmethod
-    def _step_over_done(domain: Domain, left: LeftBehind) -> None:
-        """Jobs are done one after the other: all up to the last one with a result are settled."""
-        while len(domain.jobs) % JOBS_AT_ONCE == 0 and (more := read_jobs(domain.reader, JOBS_AT_ONCE)):
-            domain.jobs.extend(more)
-        ends = [end for job, end in domain.jobs if (job.run, job.key) in left.done]
-        if ends:
-            domain.done = max(ends)
-            domain.jobs = deque((job, end) for job, end in domain.jobs if end > domain.done)
-        domain.recent.update(dict.fromkeys(left.done))
-
     # -- worker threads ------------------------------------------------------------------------------
 
     def _share_slots(self, now: float) -> None:
@@ -483,20 +395,20 @@ class Fetcher:
         names = [path.stem for path in self.workspace.locks.iterdir() if path.name.startswith("fetcher-")]
         others = sum(name != self.name and self.workspace.is_role_taken(name) for name in names)
         share = fair_share(self._settings.max_concurrent_pages_open, max(self.workers, 1 + others))
-        with self._condition:
-            surplus = self._threads - self._retire - share
-            if surplus > 0:
-                self._retire += surplus
-                self._condition.notify_all()
-        if surplus < 0:
+        with self._staffing:
+            surplus = self._threads - self._due_queue.retiring - share
+        if surplus > 0:
+            self._due_queue.retire(surplus)
+        elif surplus < 0:
             for number in self._slots.take(-surplus):
-                with self._condition:
+                with self._staffing:
                     self._threads += 1
                 threading.Thread(target=self._work, args=(number,), name=f"slot-{number:02d}", daemon=True).start()
 
     def _work(self, slot: int) -> None:
+        """A worker thread's life: as long as it holds a slot."""
         try:
-            while (domain := self._next_due()) is not None:
+            while (domain := self._due_queue.take()) is not None:
                 try:
                     self._advance(domain)
                 except _TooLate:
@@ -506,56 +418,11 @@ class Fetcher:
                         log.exception("working on %s found a mistake in this program", domain.name)
                     self._give_up(problem)
                 finally:
-                    with self._condition:
-                        self._with_workers -= 1
-                        if self._is_stopping:
-                            self._condition.notify_all()
+                    self._due_queue.done()
         finally:
-            with self._condition:
+            with self._staffing:
                 self._threads -= 1
                 self._slots.give_back(slot)
-                self._condition.notify_all()
-
-    def _next_due(self) -> Domain | None:
-        """Wait for the domain that is due first. Only one thread watches the clock, the others wait for it."""
-        me = threading.get_ident()
-        with self._condition:
-            while True:
-                if self._is_over or self._trouble is not None:
-                    return None
-                if self._retire:
-                    self._retire -= 1
-                    self._condition.notify()
-                    return None
-                if self._is_paused or not self._heap:
-                    self._condition.wait()
-                    continue
-                due = self._heap[0][0]
-                now = time.monotonic_ns()
-                wait = due - now
-                if wait <= 0:
-                    _, _, domain = heapq.heappop(self._heap)
-                    self._with_workers += 1
-                    if self._heap and (self._leader is None or self._heap[0][0] <= now):
-                        self._condition.notify()
-                    return domain
-                if self._leader is None or due < self._leader_until:
-                    self._leader, self._leader_until = me, due
-                    # Up to the next tick of a coarse clock: one wake-up for all that is due by then.
-                    self._condition.wait((wait + -due % TICK_NS) / 1e9)
-                    if self._leader == me:
-                        self._leader = None
-                else:
-                    self._condition.wait()
-
-    def _push(self, domain: Domain, due_ns: int) -> None:
-        with self._condition:
-            if self._is_stopping and not self._may_finish(domain, due_ns):
-                return
-            self._pushed += 1
-            heapq.heappush(self._heap, (due_ns, self._pushed, domain))
-            if self._heap[0][2] is domain:
-                self._condition.notify()
 
     def _may_finish(self, domain: Domain, due_ns: int) -> bool:
         """While stopping: is this visit half made, and will it go on soon?"""
@@ -564,12 +431,12 @@ class Fetcher:
     def _start(self, domain: Domain) -> None:
         """Let an idle domain go on with its next job, if there is one."""
         if self._begin_next(domain):
-            self._push(domain, 0)
+            self._due_queue.push(domain, 0)
 
     def _give_up(self, problem: Exception) -> None:
-        with self._condition:
-            self._trouble = self._trouble or problem
-            self._condition.notify_all()
+        self._trouble = self._trouble or problem
+        self._due_queue.clear()
+        self._due_queue.hold(True)
         self.control.ring(self.name)
 
     # -- one domain's steps (with whoever took it out of the heap) -------------------------------------
@@ -593,12 +460,12 @@ class Fetcher:
     def _begin_next(self, domain: Domain) -> bool:
         """Begin the visit of the next job. False: there is none, and the domain is idle."""
         while True:
-            if not domain.jobs and not self._is_stopping:
+            if not domain.jobs and not self._due_queue.is_ending:
                 domain.jobs.extend(read_jobs(domain.reader, JOBS_AT_ONCE))
                 domain.reader.close()  # the next window is another file
-            if not domain.jobs or self._is_stopping:
-                with self._condition:
-                    if domain.is_nudged and not self._is_stopping:
+            if not domain.jobs or self._due_queue.is_ending:
+                with self._idling:
+                    if domain.is_nudged and not self._due_queue.is_ending:
                         domain.is_nudged = False
                         continue
                     domain.is_idle = True
@@ -645,11 +512,11 @@ class Fetcher:
                     self._write(replace(wish, at=now_text()))
                 elif isinstance(wish, Pause):
                     domain.wish = None
-                    self._push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
+                    self._due_queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 else:
                     domain.wish = wish
-                    self._push(domain, self._due(domain, wish))
+                    self._due_queue.push(domain, self._due(domain, wish))
                     return None
         except StopIteration as end:
             result: PageResult = end.value
@@ -677,9 +544,8 @@ class Fetcher:
     def _ask(self, domain: Domain, request: Request) -> Any:
         """Put the request on the wire, if the gate of its domain is open. `_LATER`: it was put back."""
         if self.control.is_paused():
-            with self._condition:
-                self._is_paused = True
-            self._push(domain, 0)
+            self._due_queue.hold(True)
+            self._due_queue.push(domain, 0)
             return _LATER
         assert domain.job is not None
         name = domain_of(request.url)
@@ -695,12 +561,12 @@ class Fetcher:
                 domain.delays.get(host),
             )
             if isinstance(admission, Busy):
-                self._push(domain, start.mono_ns + BUSY_AGAIN_NS)
+                self._due_queue.push(domain, start.mono_ns + BUSY_AGAIN_NS)
                 return _LATER
             if is_own:
                 domain.uncounted = 0
             if isinstance(admission, NotYet):
-                self._push(domain, admission.at_ns)
+                self._due_queue.push(domain, admission.at_ns)
                 return _LATER
             if isinstance(admission, Shut):
                 return Refusal(admission.closes, is_own)
@@ -858,7 +724,7 @@ class Fetcher:
 
     def _let_go(self, domain: Domain) -> None:
         """Release an idle domain's lease, with everything in order behind us."""
-        with self._condition:
+        with self._idling:
             if not domain.is_idle or domain.is_nudged:
                 return
             del self._domains[domain.name]
@@ -869,37 +735,21 @@ class Fetcher:
             is_counted = domain.gate.update(domain.run, domain.bring_up_to_date)
         # Where the gate is busy just now, the next fetcher counts for us.
         self._move_bookmark(domain, replace(domain.synced, holder=None if is_counted else self.name))
-        self._drop(domain)
-
-    @staticmethod
-    def _drop(domain: Domain) -> None:
-        domain.reader.close()
-        domain.gate.close()
-        domain.lease.release()
+        domain.drop()
 
     # -- the end -------------------------------------------------------------------------------------
 
     def _shut_down(self) -> None:
         """Finish what is on the wire and what is half made, as far as that is a matter of seconds; save all."""
-        now = time.monotonic()
-        with self._condition:
-            self._is_stopping = True
-            self._stop_by_ns = time.monotonic_ns() + int(STOP_GRACE * 1e9)
-            self._heap = [entry for entry in self._heap if self._may_finish(entry[2], entry[0])]
-            heapq.heapify(self._heap)
-            self._condition.notify_all()
-            while self._heap or self._with_workers:
-                is_late = time.monotonic() > now + STOP_GRACE
-                if is_late or self._is_paused or self._trouble is not None:
-                    self._heap.clear()
-                if not self._with_workers and not self._heap:
-                    break
-                if time.monotonic() > now + STOP_AT_MOST:
-                    break
-                self._condition.wait(0.1)
-            stragglers = self._with_workers
-            self._is_over = True
-            self._condition.notify_all()
+        queue = self._due_queue
+        self._stop_by_ns = time.monotonic_ns() + int(STOP_GRACE * 1e9)
+        queue.end(self._may_finish)
+        is_empty = not queue.is_held and self._trouble is None and queue.wait_until_empty(STOP_GRACE)
+        if not is_empty:
+            queue.clear()
+            is_empty = queue.wait_until_empty(STOP_AT_MOST)
+        stragglers = not is_empty
+        queue.close()
         try:
             if self._trouble is None:
                 self._sync(time.monotonic())
@@ -918,10 +768,7 @@ class Fetcher:
         self._transport.close()
         if not stragglers:
             for domain in self._domains.values():
-                self._drop(domain)
-            with self._condition:
-                while self._threads and self._condition.wait(1.0):
-                    pass
+                domain.drop()
             self._slots.close()
 
     def _save_half_made(self, domain: Domain) -> None:
@@ -932,17 +779,17 @@ class Fetcher:
     def _facts(self) -> dict[str, Any]:
         """What the heartbeat tells. Called from signal handlers too, so it takes no lock."""
         domains = list(self._domains.values())
-        heap = self._heap[:1]
+        first = self._due_queue.first()
         due: dict[str, Any] | None = None
-        if heap:
-            at_ns, _, domain = heap[0]
+        if first is not None:
+            at_ns, domain = first
             due = {"domain": domain.name, "seconds": round(max(0, at_ns - time.monotonic_ns()) / 1e9, 1)}
         return {
             "run": self._run,
             "in_flight": self._in_flight,
             "slots": self._threads,
             "domains": len(domains),
-            "waiting": len(self._heap),
+            "waiting": len(self._due_queue),
             "backlog": sum(len(domain.jobs) for domain in domains),
             "heard": len(self._heard),
             "pages": self.counts.pages,

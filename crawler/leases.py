@@ -8,6 +8,7 @@ visit is made twice whose result is there.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +16,16 @@ from pathlib import Path
 import orjson
 from filelock import FileLock, Timeout
 
-from crawler.records import Closure, DomainEvent, Job, PageResult, RecordError, RobotsResult, parse
+from crawler.politeness import Gate, GateRecord, LedgerMark
+from crawler.records import Closure, DomainEvent, Exchange, Job, PageResult, RecordError, RobotsResult, parse
 from crawler.spool import Cursor, Reader, segment_path
+from crawler.visit import Visit
+from crawler.wire import Request
 from crawler.workspace import Workspace, write_atomically
 
 BOOKMARK = "bookmark.json"
+JOBS_AT_ONCE = 64
+REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
 _START = Cursor()
 
 
@@ -44,7 +50,7 @@ def read_bookmark(folder: Path) -> Bookmark:
             fields.get("holder") or None,
             Cursor(int(results[0]), int(results[1])),
         )
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return Bookmark()
 
 
@@ -102,6 +108,94 @@ class LeftBehind:
 
 
 _Line = PageResult | RobotsResult | DomainEvent
+
+
+class Domain:
+    """A leased domain: its jobs, its visit under way, its gate and its place in the spools."""
+
+    __slots__ = (
+        "bookmark",
+        "closed_run",
+        "closes",
+        "delays",
+        "done",
+        "gate",
+        "has_asked",
+        "idle_since",
+        "is_idle",
+        "is_nudged",
+        "job",
+        "job_end",
+        "jobs",
+        "lease",
+        "ledger",
+        "mark",
+        "name",
+        "reader",
+        "recent",
+        "robots_ledger",
+        "run",
+        "synced",
+        "uncounted",
+        "visit",
+        "wish",
+    )
+
+    def __init__(self, name: str, lease: FileLock, gate: Gate, reader: Reader, bookmark: Bookmark) -> None:
+        self.name = name
+        self.lease = lease
+        self.gate = gate
+        self.reader = reader
+        self.bookmark = bookmark
+        self.done = bookmark.jobs
+        self.synced = bookmark
+        self.jobs: deque[tuple[Job, Cursor]] = deque()
+        self.recent: dict[tuple[int, str], None] = {}
+        self.visit: Visit | None = None
+        self.job: Job | None = None
+        self.job_end = bookmark.jobs
+        self.wish: Request | None = None
+        self.has_asked = False
+        self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
+        self.ledger: list[Exchange] = []
+        self.robots_ledger: list[Exchange] = []
+        self.run = 0
+        self.uncounted = 0  # ledger entries in the result spool that the gate's record does not count yet
+        self.mark: LedgerMark | None = None
+        self.closes: Closure | None = None
+        self.closed_run = 0
+        self.is_idle = True
+        self.is_nudged = False
+        self.idle_since = 0.0
+
+    def remember(self, job: Job) -> None:
+        self.recent[job.run, job.key] = None
+        if len(self.recent) > REMEMBERED_KEYS:
+            del self.recent[next(iter(self.recent))]
+
+    def bring_up_to_date(self, record: GateRecord) -> GateRecord:
+        """The gate's record with what this fetcher has written down since."""
+        if record.run != self.run:
+            return record
+        ledgered = min(record.sent, record.ledgered + self.uncounted)
+        closes = record.closes or (self.closes if self.closed_run == record.run else None)
+        return record._replace(ledgered=ledgered, mark=self.mark or record.mark, closes=closes)
+
+    def step_over(self, left: LeftBehind) -> None:
+        """Jobs are done one after the other: all up to the last one with a result are settled."""
+        while len(self.jobs) % JOBS_AT_ONCE == 0 and (more := read_jobs(self.reader, JOBS_AT_ONCE)):
+            self.jobs.extend(more)
+        ends = [end for job, end in self.jobs if (job.run, job.key) in left.done]
+        if ends:
+            self.done = max(ends)
+            self.jobs = deque((job, end) for job, end in self.jobs if end > self.done)
+        self.recent.update(dict.fromkeys(left.done))
+
+    def drop(self) -> None:
+        """Let the domain go, whatever its state."""
+        self.reader.close()
+        self.gate.close()
+        self.lease.release()
 
 
 class ResultIndex:

@@ -370,7 +370,9 @@ class Slots:
         return taken
 
     def give_back(self, number: int) -> None:
-        os.close(self._held.pop(number))
+        descriptor = self._held.pop(number, None)
+        if descriptor is not None:
+            os.close(descriptor)
 
     def close(self) -> None:
         for number in list(self._held):
