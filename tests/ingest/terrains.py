@@ -270,6 +270,16 @@ def read_database(path: Path) -> Reading:
             db.execute("SELECT url, priority FROM frontier JOIN pages ON pages.id = frontier.page_id").fetchall()
         )
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        for table, column in (
+            ("links", "from_page_id"),
+            ("links", "to_page_id"),
+            ("page_depths", "page_id"),
+            ("frontier", "page_id"),
+            ("blacklisted_referrers", "referrer_page_id"),
+            ("stubbed_referrers", "referrer_page_id"),
+        ):
+            orphans = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM pages)"
+            assert db.execute(orphans).fetchone() == (0,), f"{table}.{column} names a page that is not there"
         nearest = dict(db.execute("SELECT url, depth FROM pages").fetchall())
         for url, depth in nearest.items():
             mine = [d for (u, _), d in depths.items() if u == url]
