@@ -730,6 +730,8 @@ def describe(problem: sqlite3.Error, path: Path) -> str:
             f"the database {path} is damaged ({text}); move it aside and draw it anew from the spools with: "
             "sumi-ripple replay CONFIG --into new.db"
         )
+    if "disk I/O error" in text:
+        return f"the disk under {path} has no room or fails ({text}); mend that and start again, nothing is lost"
     if "full" in text:
         return f"the disk is full: {path} cannot be written; make room and start again, nothing is lost"
     if "readonly" in text or "unable to open" in text:

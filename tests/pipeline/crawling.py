@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -32,8 +33,13 @@ def run(*words: str | Path, cwd: Path, ok: int | None = 0) -> subprocess.Complet
     return done
 
 
+def smaller_files(limit: int) -> Callable[[], None]:
+    """For a child to call before it starts: no file it writes may grow beyond this, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
 @contextmanager
-def started(*words: str | Path, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def started(*words: str | Path, cwd: Path, before: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
     """A command in a process group of its own; whatever is left of it ends with the block."""
     process = subprocess.Popen(
         command(*words),
@@ -43,6 +49,7 @@ def started(*words: str | Path, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        preexec_fn=before,
     )
     try:
         yield process

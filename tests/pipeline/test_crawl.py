@@ -15,7 +15,7 @@ from crawler.demo.terrain import demo_terrain
 from crawler.states import PageState
 from ingest.digest import digest, parts
 from tests.crawler.demo_states import expected_states
-from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, started
+from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.torture.run import torture
 
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
@@ -32,6 +32,14 @@ def calm(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which an undisturbed crawl has been done."""
     folder = tmp_path_factory.mktemp("calm")
     run("crawl", prepared(folder, served), "--workspace", "workspace", cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ample(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a budget that nothing exhausts: requests that are lost with their fetcher count against it."""
+    folder = tmp_path_factory.mktemp("ample")
+    run("crawl", prepared(folder, served, max_domain_requests=2000), "--workspace", "workspace", cwd=folder)
     return folder
 
 
@@ -159,6 +167,36 @@ def test_the_map_of_a_replay_can_be_crawled_on_from(served: Served, calm: Path, 
     assert rows(tmp_path, "SELECT id, status FROM runs", "deeper.db") == [(1, "completed")]
     assert len(served.requests()) - seen < shallow, "what had been fetched is not asked for again"
     assert parts(tmp_path / "deeper.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_a_full_disk_ends_the_crawl_with_a_sentence_and_loses_nothing(
+    served: Served, ample: Path, tmp_path: Path
+) -> None:
+    config = prepared(tmp_path, served, max_domain_requests=2000)
+    words = ("crawl", config, "--workspace", "workspace")
+    with started(*words, cwd=tmp_path, before=smaller_files(150_000)) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "nothing is lost" in output and "Traceback" not in output
+    run(*words, cwd=tmp_path)
+    assert parts(tmp_path / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
+
+
+def test_a_fetcher_that_cannot_write_its_results_stops_with_a_sentence_and_acknowledges_nothing(
+    served: Served, ample: Path, tmp_path: Path
+) -> None:
+    config = prepared(tmp_path, served, max_domain_requests=2000)
+    where = (config, "--workspace", "workspace")
+    with started("schedule", *where, cwd=tmp_path) as scheduler, started("ingest", *where, cwd=tmp_path) as ingest:
+        with started("fetch", *where, "--workers", "1", cwd=tmp_path, before=smaller_files(6_000)) as fetcher:
+            output, _ = fetcher.communicate(timeout=60)
+        assert fetcher.returncode == 1, output
+        assert "spool" in output and "Traceback" not in output
+        run("fetch", *where, cwd=tmp_path)
+        for process in (scheduler, ingest):
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 0, output
+    assert parts(tmp_path / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
 
 
 def test_a_torture_of_two_rounds_ends_in_the_calm_map() -> None:
