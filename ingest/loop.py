@@ -42,7 +42,8 @@ from ingest.store import Changes, Store, StoreError, describe
 log = logging.getLogger("sumi.ingest")
 
 BATCH = 600  # results to a commit
-_GATHER = 0.08  # seconds to wait for more when a batch would be small
+_GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
+_BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
 
@@ -280,8 +281,8 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         taken = ingest.step()
         control.beat("running" if taken else "waiting")
         if taken:
-            if taken < BATCH // 4 and not control.should_stop():
-                control.wait(max(0.0, _GATHER - (time.monotonic() - started)))
+            if _BUSY <= taken < BATCH // 2:
+                _let_gather(control, started + _GATHER)
             continue
         if drain or control.should_stop():
             return
@@ -290,6 +291,12 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         if saw_running and status == "completed":
             return
         control.wait(1.0)
+
+
+def _let_gather(control: StageControl, until: float) -> None:
+    """Sleep till then, whoever rings."""
+    while (left := until - time.monotonic()) > 0 and not control.should_stop():
+        control.wait(left)
 
 
 def run_status(workspace: Workspace) -> str:
