@@ -14,10 +14,9 @@ import logging
 import sqlite3
 import time
 
-import orjson
-
 from crawler.control import StageControl
 from crawler.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.runs import RunStatus, read_run
 from crawler.settings import Config
 from crawler.spool import (
     Cursor,
@@ -286,9 +285,10 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
             continue
         if drain or control.should_stop():
             return
-        status = run_status(workspace)
-        saw_running = saw_running or status == "running"
-        if saw_running and status == "completed":
+        run = read_run(workspace)
+        status = run.status if run is not None else None
+        saw_running = saw_running or status is RunStatus.RUNNING
+        if saw_running and status is RunStatus.COMPLETED:
             return
         control.wait(1.0)
 
@@ -297,11 +297,3 @@ def _let_gather(control: StageControl, until: float) -> None:
     """Sleep till then, whoever rings."""
     while (left := until - time.monotonic()) > 0 and not control.should_stop():
         control.wait(left)
-
-
-def run_status(workspace: Workspace) -> str:
-    """What state/run.json says: `running`, `interrupted`, `completed`, or "" before the first run."""
-    try:
-        return str(orjson.loads(workspace.run_file.read_bytes())["status"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
