@@ -72,6 +72,7 @@ class Mapper:
         """Apply these results (each with its line); the changes wait in the store for `commit`."""
         self._bring_into_memory(batch)
         for position, (result, line) in enumerate(batch):
+            self.store.changes.latest = max(self.store.changes.latest, result.at)
             if isinstance(result, PageResult):
                 self._take_page(result, line, position)
             else:
