@@ -373,6 +373,7 @@ def _press_garden() -> tuple[Site, ...]:
                 extra_head='<meta http-equiv="refresh" content="3; url=/ink/black">',
             ),
             Page("/ink/black", "Black ink - The Type Shed", ("Soot, oil, patience.",)),
+            Page("/ink/soot", location="/ink/black", status=301),  # still linked to from the paper shed
         ),
     )
     paper = Site(
@@ -386,7 +387,12 @@ def _press_garden() -> tuple[Site, ...]:
                 ("Sheets hang here until they are straight.",),
                 (("https://moss-notes.test/ponds?gclid=77", "Where our water comes from"),),
             ),
-            Page("/fibres", "Fibres - The Paper Shed", ("Mulberry, hemp and old shirts.",)),
+            Page(
+                "/fibres",
+                "Fibres - The Paper Shed",
+                ("Mulberry, hemp and old shirts.",),
+                (("https://type.press-garden.test/ink/soot", "The ink that they take"),),
+            ),
         ),
     )
     return main, types, paper

@@ -35,6 +35,7 @@ _FIXED = {
         https://type.press-garden.test/ligatures
         https://type.press-garden.test/ink
         https://type.press-garden.test/ink/black
+        https://type.press-garden.test/ink/soot
         https://paper.press-garden.test/
         https://paper.press-garden.test/fibres
         https://moss-notes.test/

@@ -59,6 +59,19 @@ def test_a_finished_crawl_leaves_a_completed_run_an_empty_frontier_and_a_summary
     assert "# Sumi-Ripple Crawl Summary" in (calm / "crawl-summary.md").read_text()
 
 
+def test_the_summary_of_the_demo_has_every_section_but_the_one_for_damage(calm: Path) -> None:
+    text = (calm / "crawl-summary.md").read_text()
+    for section in (
+        "Dead Links on",
+        "Redirected Links Worth",
+        "Domains That Link Back",
+        "Closed Early",
+        "Trap Warnings",
+    ):
+        assert f"{section} " in text.replace("\n", " "), section
+    assert "| `https://type.press-garden.test/ink/soot` | `https://type.press-garden.test/ink/black` |" in text
+
+
 def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:
     assert "clean" in run("audit", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
 
