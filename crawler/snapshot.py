@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 
+from crawler.frontier import Frontier, MapAway
 from crawler.settings import Config
-from crawler.spool import segments
+from crawler.spool import Cursor, end_of, segment_path, segments
 from crawler.workspace import Workspace, WorkspaceError, write_atomically
 
 _SECTIONS = ("crawler", "user_agent", "traps")
@@ -54,20 +55,53 @@ def database_of(workspace: Workspace) -> Path | None:
 
 
 def require_own_workspace(config: Config) -> None:
-    """Raise WorkspaceError if the spools here belong to another map: they would all be drawn into this one.
+    """Raise WorkspaceError if the spools here are not those of this map.
 
-    A database that exists knows how far it has read; only a new one would begin with what others crawled.
+    A new map would be drawn from what others crawled. One that was drawn from spools elsewhere knows places in them
+    that mean nothing here, so results would be passed over, and a run could end before it began.
     """
     workspace = Workspace(config.workspace)
-    found = read(workspace)
-    if found is None or found.get("database") == str(config.output.database_path):
+    database = config.output.database_path
+    places = _places_read(database)
+    if places:
+        if not all(_is_a_place(workspace.results_of(writer), place) for writer, place in places.items()):
+            raise WorkspaceError(
+                f"the database {database} was not drawn from the spools in {workspace.root}; give the --workspace that "
+                f"it was crawled in, or start from nothing with --fresh, which keeps the database under a dated name"
+            )
         return
-    has_results = any(segments(workspace.results_of(name)) for name in workspace.result_writers())
-    if has_results and not config.output.database_path.exists():
+    found = read(workspace)
+    if found is None or found.get("database") == str(database):
+        return
+    if any(segments(workspace.results_of(name)) for name in workspace.result_writers()):
         raise WorkspaceError(
             f"the workspace {workspace.root} holds the crawl of {found.get('source') or found.get('database')}; give "
             f"this one a --workspace of its own, or move the other one aside with --fresh"
         )
+
+
+def _places_read(database: Path) -> dict[str, Cursor]:
+    """How far each result spool has been taken into a map; empty if there is no map yet, or none that can be asked."""
+    map_ = Frontier(database)
+    try:
+        map_.open()
+        return map_.positions()
+    except MapAway:
+        return {}
+    finally:
+        map_.close()
+
+
+def _is_a_place(folder: Path, place: Cursor) -> bool:
+    """Can this have been read up to? Then a line ends there, or its segment has been cleaned up since."""
+    if place > end_of(folder):
+        return False
+    try:
+        with segment_path(folder, place.segment).open("rb") as file:
+            file.seek(max(place.offset - 1, 0))
+            return place.offset == 0 or file.read(1) == b"\n"
+    except FileNotFoundError:
+        return True
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -25,6 +26,7 @@ from crawler.settings import Config, CrawlerSettings, OutputSettings, QualityEnt
 from crawler.spool import Writer
 from crawler.supervisor import Outcome, StageSpec, Supervisor, remove_stop_flags, require_no_stages, take_supervision
 from crawler.workspace import Workspace, WorkspaceError
+from ingest.store import Store
 from tests.crawler import stages
 from tests.crawler.stages import notes
 
@@ -349,7 +351,32 @@ def test_the_spools_of_one_map_are_not_drawn_into_another(config: Config, root: 
     with pytest.raises(WorkspaceError, match="--workspace of its own"):
         snapshot.require_own_workspace(other)
     other.output.database_path.touch()
-    snapshot.require_own_workspace(other)
+    with pytest.raises(WorkspaceError, match="--workspace of its own"):
+        snapshot.require_own_workspace(other)
+
+
+def test_a_map_may_be_moved_but_wants_the_spools_that_it_was_drawn_from(
+    config: Config, root: Path, tmp_path: Path
+) -> None:
+    snapshot.write(config)
+    writer = Writer(Workspace(root).results_of("fetcher-01"))
+    place = writer.append(b'{"a":1}')
+    moved = Config(output=OutputSettings(tmp_path / "moved.db", tmp_path / "s.md"), workspace=root)
+    elsewhere = Config(output=moved.output, workspace=tmp_path / "elsewhere")
+
+    def read_up_to(segment: int, offset: int) -> None:
+        with closing(Store(moved.output.database_path, moved)) as store:
+            store.db.execute("INSERT OR REPLACE INTO spool_positions VALUES ('fetcher-01', ?, ?)", (segment, offset))
+
+    read_up_to(place.segment, place.offset)
+    snapshot.require_own_workspace(moved)
+    writer.append(b'{"b":2}')
+    snapshot.require_own_workspace(moved)  # there is more to read: that is how an interrupted crawl looks
+    with pytest.raises(WorkspaceError, match=r"not drawn from the spools in .*elsewhere"):
+        snapshot.require_own_workspace(elsewhere)
+    read_up_to(place.segment, place.offset + 3)
+    with pytest.raises(WorkspaceError, match="not drawn from the spools"):
+        snapshot.require_own_workspace(moved)  # as far as a longer spool goes, but no line ends there
 
 
 if sys.platform != "linux":
