@@ -359,7 +359,19 @@ def _database(path: Path, workspace: Path | None = None) -> Path:
         pass
     if path.suffix in (".db", ".sqlite", ".sqlite3") and not path.exists():
         raise UsageError(f"there is no database at {path}")
+    if path.is_file() and path.suffix != ".toml" and not _is_toml(path):
+        raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a TOML config")
     return _load(path, workspace).output.database_path
+
+
+def _is_toml(path: Path) -> bool:
+    import tomli
+
+    try:
+        tomli.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 MapArgument = Annotated[
@@ -399,6 +411,8 @@ def replay(
     loaded = _load(config, workspace)
     live = loaded.output.database_path
     until_text = _time(until) if until is not None else None
+    if into.exists():
+        raise UsageError(f"{into} exists already; name a file that does not, replay never writes over a map")
     progress = _Progress() if not quiet else None
     try:
         found = run_replay(
@@ -516,24 +530,24 @@ def explain(
     urls = [word for word in words if word not in configs]
     if len(urls) != 1 or len(configs) > 1:
         raise UsageError("give one URL, and one config (a .toml file) at most")
-    config = _load(Path(configs[0]) if configs else _last_config(workspace), workspace)
+    config = _load(Path(configs[0]), workspace) if configs else _last_config(workspace)
     try:
         found = explain_url(config, config.output.database_path, urls[0])
     except UrlError as problem:
-        raise UsageError(f"{urls[0]}: {problem}") from None
+        raise UsageError(f"{problem}; write it out in full, like https://example.com/page") from None
     typer.echo(found.json() if as_json else found.text(), nl=False)
 
 
-def _last_config(workspace: Path | None) -> Path:
+def _last_config(given: Path | None) -> Config:
     """The config that a workspace was last crawled with."""
     from crawler import snapshot
     from crawler.workspace import Workspace
 
-    place = Workspace(workspace or Path("workspace"))
+    place = Workspace(given) if given else steering.meant_here(Workspace(Path("workspace").absolute()))
     found = snapshot.read(place)
     if found is None or not found.get("source"):
         raise UsageError(f"which config? {place.root} has not been crawled with one yet, so name it")
-    return Path(found["source"])
+    return _load(Path(found["source"]), place.root)
 
 
 @app.command(
@@ -592,8 +606,12 @@ def export(
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
     """Prove from the spools that the crawl was polite, or name every violation."""
     from crawler.audit import audit as run_audit
+    from crawler.workspace import Workspace
 
-    found = run_audit(_load(config, workspace))
+    loaded = _load(config, workspace)
+    if not Workspace(loaded.workspace).result_writers():
+        raise SumiError(f"there are no result spools in {loaded.workspace}: nothing has been crawled there yet")
+    found = run_audit(loaded)
     for line in found.lines():
         typer.echo(line)
     raise typer.Exit(0 if found.is_clean else 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crawler.errors import SumiError, UsageError
-from crawler.shell import JsonOption, WorkspaceOption, complete_stage_or_config, looks_like_a_file
+from crawler.shell import JsonOption, WorkspaceOption, complete_config, complete_stage_or_config, looks_like_a_file
 
 if TYPE_CHECKING:
     from crawler.workspace import Workspace
@@ -22,6 +22,15 @@ TargetArgument = Annotated[
         metavar="[CONFIG] [STAGE]",
         help="A config (for its workspace), and a stage: scheduler, fetcher or ingest.",
         autocompletion=complete_stage_or_config,
+        show_default=False,
+    ),
+]
+PlaceArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONFIG]",
+        help="A config, for its workspace.",
+        autocompletion=complete_config,
         show_default=False,
     ),
 ]
@@ -46,14 +55,23 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     workspace = Workspace((given or Path("workspace")).absolute())
     if not workspace.root.is_dir():
         raise UsageError(f"there is no workspace at {workspace.root}; name one with --workspace, or a config")
+    return (workspace if given else meant_here(workspace)), stage, None
+
+
+def meant_here(workspace: Workspace) -> Workspace:
+    """The workspace here, or the demo's in it, if that is the only one at work, or the only one ever crawled in."""
+    from crawler.runs import read_run
+    from crawler.workspace import Workspace
+
     demo = Workspace(workspace.root / "demo")
-    if given is None and not workspace.is_role_taken("supervisor") and demo.is_role_taken("supervisor"):
-        return demo, stage, None  # the only crawl under way here
-    return workspace, stage, None
+    if workspace.is_role_taken("supervisor"):
+        return workspace
+    is_only_one = read_run(workspace) is None and read_run(demo) is not None
+    return demo if is_only_one or demo.is_role_taken("supervisor") else workspace
 
 
 def status(
-    target: TargetArgument = None,
+    target: PlaceArgument = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
     watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until Ctrl-C.")] = False,
@@ -61,7 +79,9 @@ def status(
     """What is running, paused, waiting and why; what lies in the spools."""
     from crawler.status import Status
 
-    place, _, database = _target(target, workspace)
+    place, stage, database = _target(target, workspace)
+    if stage:
+        raise UsageError(f"status shows all stages at once; leave {stage} out")
     if watch:
         _watch(place, database, as_json)
     elif as_json:
@@ -111,7 +131,8 @@ def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> N
     """Hold on: no request leaves within two seconds. The same as: touch workspace/pause"""
     place, stage, _ = _target(target, workspace)
     _touch(place, "pause", stage)
-    typer.echo(f"{_whom(stage)} paused in {place.root}; go on with: sumi-ripple resume")
+    again = " ".join(["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])])
+    typer.echo(f"{_whom(stage)} paused in {place.root}; go on with: {again}")
 
 
 def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
@@ -145,6 +166,8 @@ def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> No
 
 def _touch(place: Workspace, word: str, stage: str | None) -> None:
     path = place.flag(word, stage)
+    if not place.root.is_dir():
+        raise UsageError(f"there is no workspace at {place.root} yet: nothing has been crawled there")
     try:
         path.touch()
     except OSError as problem:

@@ -9,7 +9,7 @@ which is replaced as a whole, or a binary stream (`sys.stdout.buffer`). CSV make
 `NAME.csv`): `NAME.nodes.csv` and `NAME.edges.csv`, and so cannot go to a stream. An edge is exported if both its ends
 are.
 
-Raises `ExportError` (a UsageError: an unknown format, level, class or state; CSV to a stream), and
+Raises `ExportError` (a UsageError: an unknown format, level, class or state; CSV to a stream), `NotWritten`, and
 `reporter.queries.NoDatabase` and `NotAMap`. Nothing is held in memory but one row at a time.
 """
 
@@ -18,13 +18,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from crawler.checks import Bad, domain_pattern
 from crawler.classify import DomainClass
-from crawler.errors import UsageError
+from crawler.errors import SumiError, UsageError
 from crawler.states import PageState
 from crawler.workspace import sync_folder
 from reporter import formats, queries
@@ -37,6 +38,10 @@ _LOW = 0xFFFFFFFF
 
 class ExportError(UsageError):
     """The export cannot be made as asked; the message is one sentence."""
+
+
+class NotWritten(SumiError):
+    """The file cannot be written; what was there before is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def export(
     filters: Filters = Filters(),  # noqa: B008  it is frozen
 ) -> Exported:
     """Write the part of the map that passes the filters to `target`."""
-    _check(format, level, filters)
+    filters = _check(format, level, filters)
     if format == "csv" and not isinstance(target, Path):
         raise ExportError("csv makes two files, of nodes and of edges: give it a file name")
     with queries.open_map(database) as connection, ExitStack() as files:
@@ -87,7 +92,8 @@ def export(
         return Exported(*_write(format, graph, streams), paths)
 
 
-def _check(format: str, level: str, filters: Filters) -> None:
+def _check(format: str, level: str, filters: Filters) -> Filters:
+    """The filters as the map writes things. Raises ExportError."""
     for what, value, known in (
         ("format", (format,), FORMATS),
         ("level", (level,), LEVELS),
@@ -97,6 +103,12 @@ def _check(format: str, level: str, filters: Filters) -> None:
         for each in value:
             if each not in known:
                 raise ExportError(f"{each!r} is no {what} that can be exported; there are: {', '.join(known)}")
+    if filters.domain is None:
+        return filters
+    try:
+        return replace(filters, domain=domain_pattern(filters.domain))
+    except Bad as problem:
+        raise ExportError(f"{filters.domain!r} is no domain that can be exported; allowed: {problem}") from None
 
 
 def _csv_paths(target: Path) -> tuple[Path, Path]:
@@ -107,16 +119,19 @@ def _csv_paths(target: Path) -> tuple[Path, Path]:
 @contextmanager
 def _replaced(path: Path) -> Iterator[BinaryIO]:
     """A stream whose content takes the file's place once it is whole; if it does not get whole, nothing happens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with scratch.open("wb", buffering=1 << 20) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)
+    except OSError as problem:
+        raise NotWritten(f"cannot write {path}: {problem.strerror or problem}") from None
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 

@@ -198,13 +198,20 @@ def test_completion_offers_commands_configs_stages_and_flags(words: str, offered
         (["replay", "my.toml", "--into", "x.db", "--until", "yesterday"], "is not a time"),
         (["explain", "my.toml"], "give one URL"),
         (["explain", "https://a.test/"], "which config?"),
-        (["explain", "gopher://a.test/", "my.toml"], "gopher://a.test/"),
+        (["explain", "gopher://a.test/", "my.toml"], "'gopher://a.test/'; write it out in full, like https://"),
+        (["replay", "my.toml", "--into", "my.toml"], "my.toml exists already"),
+        (["digest", "notes.txt"], "notes.txt is neither a database"),
+        (["export", "notes.txt"], "notes.txt is neither a database"),
+        (["status", "my.toml", "fetcher"], "leave fetcher out"),
+        (["pause", "my.toml"], "workspace yet: nothing has been crawled there"),
+        (["export", "my.toml", "--domain", "*.*"], "'*.*' is no domain that can be exported"),
         (["init", "my.toml"], "exists already"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_exit_code_2(
     arguments: list[str], words: str, here: Path, config_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (here / "notes.txt").write_text("Not a map, and no config.\n")
     assert called(*arguments) == 2
     captured = capsys.readouterr()
     assert words in captured.err
@@ -219,6 +226,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
         (["stats", "my.toml"], "no database"),
         (["export", "my.toml", "map.gexf"], "no database"),
         (["replay", "my.toml", "--into", "x.db"], "no result spools"),
+        (["audit", "my.toml"], "no result spools"),
     ],
 )
 def test_what_cannot_be_done_yet_is_one_sentence_and_exit_code_1(
@@ -364,6 +372,27 @@ def test_the_only_crawl_under_way_here_is_the_one_that_is_meant(workspace: Works
     assert demo.flag("pause").exists() and not workspace.flag("pause").exists()
 
 
+def test_where_only_the_demo_was_ever_crawled_it_is_meant(
+    workspace: Workspace, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Workspace(here / "workspace" / "demo")
+    demo.prepare()
+    write_run(demo, Run(1, RunStatus.COMPLETED))
+    assert called("status") == 0
+    assert capsys.readouterr().out.startswith("run #1 completed")
+    write_run(workspace, Run(7, RunStatus.COMPLETED))
+    assert called("status") == 0
+    assert capsys.readouterr().out.startswith("run #7 completed")
+
+
+def test_a_pause_says_how_to_go_on_in_the_same_place(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("pause", "fetcher", "--workspace", "workspace") == 0
+    said = capsys.readouterr().out
+    assert said.endswith("go on with: sumi-ripple resume fetcher --workspace workspace\n")
+    assert called(*said.rpartition("sumi-ripple ")[2].split()) == 0
+    assert not workspace.flag("pause", "fetcher").exists()
+
+
 def test_status_of_an_idle_workspace(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("status") == 0
     text = capsys.readouterr().out
@@ -412,7 +441,8 @@ def test_report_can_wait_for_the_end_of_the_run(
     timer = threading.Timer(0.1, lambda: write_run(workspace, Run(1, RunStatus.COMPLETED)))
     timer.start()
     assert called("report", "my.toml", "--wait") == 1
-    assert not timer.is_alive()
+    assert read_run(workspace) == Run(1, RunStatus.COMPLETED)
+    timer.join()
     assert "no database" in capsys.readouterr().err
 
 
@@ -502,7 +532,7 @@ def test_a_replay_has_the_digest_of_the_crawl(
     assert called("digest", tmp_path / "again.db") == 0
     first, second = capsys.readouterr().out.split()
     assert first == second
-    assert called("replay", "demo.toml", "--workspace", folder, "--into", tmp_path / "again.db") == 1
+    assert called("replay", "demo.toml", "--workspace", folder, "--into", tmp_path / "again.db") == 2
     assert "exists already" in capsys.readouterr().err
 
 

@@ -15,7 +15,7 @@ import networkx as nx
 import pytest
 
 from reporter import formats
-from reporter.export import FORMATS, LEVELS, ExportError, Filters, export
+from reporter.export import FORMATS, LEVELS, ExportError, Filters, NotWritten, export
 from reporter.queries import NoDatabase, NotAMap
 from tests.reporter.terrain import FOLLOWED, MapBuilder, rich_map
 
@@ -184,10 +184,17 @@ def test_a_file_is_replaced_only_when_the_export_is_whole(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(formats, "write_jsonl", broken)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(NotWritten, match=r"cannot write .*map\.jsonl: no space"):
         export(database, target, format="jsonl")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["map.jsonl"]
+
+
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for target in (tmp_path / "file" / "map.gexf", Path("/proc/map.gexf")):
+        with pytest.raises(NotWritten, match=f"^cannot write {target}: "):
+            export(database, target, format="gexf")
 
 
 def test_csv_names_its_two_files_after_the_target(database: Path, tmp_path: Path) -> None:
