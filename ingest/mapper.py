@@ -214,6 +214,8 @@ class Mapper:
             return
         reason = stronger(domain.closed, closure.reason)
         if reason != domain.closed:
+            if domain.closed is not None:
+                self.store.changes.closed_harder.add(domain.id)
             domain.closed = reason
             domain.closed_at_request = closure.request_number
             self._touch_domain(domain)
@@ -340,10 +342,10 @@ class Mapper:
         """The page's depths are now these."""
         page.reach = reach
         nearest = self._distances.nearest(reach)
-        if nearest != page.depth or page.state is PageState.QUEUED:
+        if nearest != page.depth or page.visited is None:
             page.depth = nearest
             self._settle(page)
-        else:  # the state hangs on the least depth alone (and what waits may have been closed behind our back)
+        else:  # the state hangs on the least depth alone (what is not visited may have been closed behind our back)
             self.store.touch(page)
         if page.visited is not None:
             self._spreading[page.id] = page

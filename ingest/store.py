@@ -56,6 +56,7 @@ class Changes:
         self.references: list[tuple[Page, int]] = []  # (listed page, referrer's id), new ones only
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
         self.closed_domains: dict[int, Domain] = {}
+        self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[tuple[int, str, str, str, tuple[str, ...]]] = []
         self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
         self.unheld: list[int] = []
@@ -643,7 +644,31 @@ class Store:
             self.counts["frontier"] += joined.rowcount
 
     def _write_closures(self, done: Changes, run: int) -> None:
-        """Closing a domain or a family settles all that waits in it, however much that is, without loading it."""
+        """Closing a domain or a family settles all that waits in it, however much that is, without loading it.
+
+        What is in memory may then lag behind the rows; the mapper settles a page that was not visited before it
+        writes it. Families come first, as in `plan.settle`, and take over what their domain's closure had settled.
+        """
+        texts = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
+        unvisited = "seen_run = :run AND visited_run IS NOT :run"
+        for number, domain_name, family, error, spare in done.closed_families:
+            parameters = {"family": number, "run": run, "spare": orjson.dumps(spare).decode(), "texts": texts}
+            self.db.execute(
+                "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
+                (number, run, domain_name, family, error, parameters["spare"]),
+            )
+            waiting = (
+                f"SELECT id FROM pages WHERE family = :family AND {unvisited}"
+                " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
+                " AND url NOT IN (SELECT value FROM json_each(:spare))"
+            )
+            gone = self.db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
+            self.db.execute(
+                f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})",
+                {**parameters, "error": error},
+            )
+            self.counts["frontier"] -= gone
+            self.counts["errors"] += gone
         for domain in done.closed_domains.values():
             assert domain.closed is not None
             state, error = CLOSED_AS[domain.closed]
@@ -655,23 +680,12 @@ class Store:
             gone = self.db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
             self.counts["frontier"] -= gone
             self.counts["errors"] += gone if state in ERRORS else 0
-        for number, domain_name, family, error, spare in done.closed_families:
-            self.db.execute(
-                "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
-                (number, run, domain_name, family, error, orjson.dumps(spare).decode()),
-            )
-            waiting = (
-                "SELECT id FROM pages WHERE family = ? AND state = 'queued'"
-                " AND url NOT IN (SELECT value FROM json_each(?))"
-            )
-            parameters = (number, orjson.dumps(spare).decode())
-            gone = self.db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
-            self.db.execute(
-                f"UPDATE pages SET state = 'failed', error_message = ? WHERE id IN ({waiting})",
-                (error, *parameters),
-            )
-            self.counts["frontier"] -= gone
-            self.counts["errors"] += gone
+            if domain.id in done.closed_harder:
+                self.db.execute(
+                    f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain AND {unvisited}"
+                    " AND error_message IN (SELECT value FROM json_each(:texts))",
+                    {"state": state.value, "error": error, "domain": domain.id, "run": run, "texts": texts},
+                )
 
     def _settle_memory(self, done: Changes) -> None:
         """After a commit: what was written is what is stored; and the oldest memories may go."""
