@@ -13,6 +13,7 @@ from collections import deque
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from crawler.glance import Glance, StageGlance
+from crawler.runs import RunStatus
 from crawler.workspace import STAGES
 
 if TYPE_CHECKING:
@@ -35,15 +36,15 @@ class Rate:
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
-    def note(self, now: float, value: int) -> float:
-        """Note the figure as it is now; returns its rate."""
+    def note(self, now: float, value: int) -> float | None:
+        """Note the figure as it is now; returns its rate, or None before there is one."""
         if self._seen and value < self._seen[-1][1]:
             self._seen.clear()  # another map: begin anew
         self._seen.append((now, value))
         while len(self._seen) > 2 and now - self._seen[1][0] >= _RATE_OVER:
             self._seen.popleft()
         (then, before), (last, after) = self._seen[0], self._seen[-1]
-        return (after - before) / (last - then) if last > then else 0.0
+        return (after - before) / (last - then) if last > then else None
 
 
 def duration(seconds: float) -> str:
@@ -67,14 +68,14 @@ def figures(glance: Glance) -> dict[str, int]:
     }
 
 
-def plain_line(glance: Glance, rate: float, elapsed: float) -> str:
+def plain_line(glance: Glance, rate: float | None, elapsed: float) -> str:
     """All of it on one line."""
     now = figures(glance)
     run = f"run #{glance.run.number}" if glance.run else "starting"
     state = _pause_words(glance) or _trouble_words(glance)
     parts = [
         run,
-        f"{_count(now['pages'], 'page')} done ({rate:,.1f}/s)",
+        f"{_count(now['pages'], 'page')} done" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
         f"{now['frontier']:,} waiting",
         f"{now['in_flight']:,} in flight",
         _count(now["errors"], "error"),
@@ -83,37 +84,38 @@ def plain_line(glance: Glance, rate: float, elapsed: float) -> str:
     return " · ".join(parts + ([state] if state else []))
 
 
-def view_lines(glance: Glance, rate: float, elapsed: float) -> list[tuple[str, str]]:
+def view_lines(glance: Glance, rate: float | None, elapsed: float) -> list[tuple[str, str]]:
     """The view as (text, style) lines of at most 60 columns."""
     now = figures(glance)
     run = f"run #{glance.run.number}" if glance.run else "starting"
     lines = [
         (_between(f"Sumi-Ripple  {run}", duration(elapsed)), "bold"),
-        (_between(f"  {_count(now['pages'], 'page')} done", f"{rate:,.1f} pages/s"), ""),
+        (_between(f"  {_count(now['pages'], 'page')} done", "" if rate is None else f"{rate:,.1f} pages/s"), ""),
         (_between(f"  {now['frontier']:,} waiting", f"{now['in_flight']:,} in flight"), ""),
         (_between(f"  {now['known']:,} known, {_count(now['links'], 'link')}", _count(now["errors"], "error")), ""),
     ]
-    lines += [_stage_line(stage, [f for f in glance.stages if f.stage == stage]) for stage in STAGES]
+    is_over = glance.run is not None and glance.run.status is not RunStatus.RUNNING
+    lines += [_stage_line(stage, [f for f in glance.stages if f.stage == stage], is_over) for stage in STAGES]
     note = _pause_words(glance) or _waiting_words(glance)
     lines.append((_cut(f"  {note}"), "yellow" if _pause_words(glance) else "dim"))
     return lines
 
 
-def _stage_line(stage: str, processes: list[StageGlance]) -> tuple[str, str]:
+def _stage_line(stage: str, processes: list[StageGlance], is_over: bool) -> tuple[str, str]:
     alive = [found for found in processes if found.is_running]
     stuck = [found for found in alive if found.is_stuck]
     name = "fetchers" if stage == "fetcher" else stage
     if not alive:
-        return f"  {name:<10} not running", "red"
+        return (f"  {name:<10} ended", "dim") if is_over else (f"  {name:<10} not running", "red")
     if stuck:
         return _cut(f"  {name:<10} no sign of life from {', '.join(found.name for found in stuck)}"), "red"
     doing = sorted({found.doing for found in alive})
     words = " and ".join(doing) if len(alive) == 1 else f"{len(alive)} {', '.join(doing)}"
     detail = {
         "scheduler": lambda: (
-            f"{_fact(alive, 'active_domains'):,} domains active, {_fact(alive, 'waiting_domains'):,} in line"
+            f"{_count(_fact(alive, 'active_domains'), 'domain')} active, {_fact(alive, 'waiting_domains'):,} in line"
         ),
-        "fetcher": lambda: f"{_fact(alive, 'requests'):,} requests",
+        "fetcher": lambda: _count(_fact(alive, "requests"), "request"),
         "ingest": lambda: f"{_fact(alive, 'backlog') / 1024:,.0f} KiB to take in",
     }[stage]()
     return _cut(f"  {name:<10} {words}, {detail}"), "" if doing != ["paused"] else "yellow"

@@ -47,6 +47,7 @@ PATIENCE = 60.0  # seconds for a stage to finish what is in flight
 SAID_WHY = 1
 CRASHED = 70
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN = " A second Ctrl-C leaves at once."
 
 
 class Outcome(Enum):
@@ -145,7 +146,7 @@ class Supervisor:
         if self._phase is _Phase.RUNNING:
             self._start_what_is_due(now)
             if self.signals or self.workspace.flag("stop").exists():
-                log.info("Stopping: finishing what is in flight...")
+                self._acknowledge("Stopping: finishing what is in flight..." + (_AGAIN if self.signals else ""))
                 self._stop(Outcome.INTERRUPTED)
         if self._is_asked:
             self._answer()
@@ -170,6 +171,12 @@ class Supervisor:
                 self.view.say(line)
             except OSError:
                 self._lose_sight()
+
+    def _acknowledge(self, line: str) -> None:
+        """Answer whoever just gave an order: at once, since obeying may take as long as a request does."""
+        if self.log_level == logging.WARNING:
+            self.say(line)
+        log.info("%s", line)
 
     def _lose_sight(self) -> None:
         """The terminal or the pipe has gone: nobody watches, so finish and save as after a Ctrl-C."""

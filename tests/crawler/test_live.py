@@ -100,6 +100,19 @@ def test_a_stage_without_a_heartbeat_is_not_running(workspace: Workspace) -> Non
     assert ("  ingest     not running", "red") in view_lines(seen(workspace), 0, 0)
 
 
+def test_stages_that_ended_with_their_run_are_no_alarm(workspace: Workspace) -> None:
+    beat(workspace, "ingest", {}, doing="stopped")
+    write_run(workspace, Run(3, RunStatus.COMPLETED))
+    assert ("  ingest     ended", "dim") in view_lines(seen(workspace), 0, 0)
+
+
+def test_one_is_not_many_and_before_the_second_look_there_is_no_rate(workspace: Workspace) -> None:
+    beat(workspace, "scheduler", {"active_domains": 1, "waiting_domains": 0})
+    text = "\n".join(line for line, _ in view_lines(seen(workspace), None, 83))
+    assert "1 domain active" in text and "pages/s" not in text
+    assert plain_line(seen(workspace), None, 83).startswith("run #3 · 1,234 pages done · 4,321 waiting")
+
+
 def test_a_pause_is_said_with_the_way_out(workspace: Workspace) -> None:
     workspace.flag("pause", "fetcher").touch()
     assert plain_line(seen(workspace), 0, 0).endswith("paused by pause.fetcher (sumi-ripple resume)")
@@ -135,12 +148,12 @@ def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
 
 def test_a_rate_is_over_the_last_seconds_and_begins_anew_with_another_map() -> None:
     rate = Rate()
-    assert rate.note(0, 100) == 0
+    assert rate.note(0, 100) is None, "one look tells no rate"
     assert rate.note(10, 200) == 10
     for second in range(11, 60):
         last = rate.note(second, 200)
     assert last == 0
-    assert rate.note(60, 5) == 0
+    assert rate.note(60, 5) is None
     assert rate.note(61, 9) == 4
 
 
@@ -367,6 +380,7 @@ def test_ctrl_c_in_a_terminal_saves_and_restores_it(tmp_path: Path) -> None:
     terminal.type(b"\x03")
     assert terminal.wait() == 130
     assert read_run(workspace) == Run(1, RunStatus.INTERRUPTED)
+    assert "Stopping: finishing what is in flight..." in terminal.text(), "it was heard at once"
     assert "everything is saved" in terminal.text()
     assert "Traceback" not in terminal.text()
     assert terminal.is_restored()
