@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from crawler.addresses import forbidden_reason, matches
 from crawler.classify import Classifier
 from crawler.settings import Config
 from crawler.states import PageState, slug_of
@@ -87,11 +89,31 @@ def _unseen(config: Config, facts: Explanation) -> list[str]:
             else "max-depth is 0, so only quality domains are crawled."
         )
     lines = [condition]
-    if facts.robots.outcome is None:
+    blocked = _blocked_address(config, facts.domain)
+    if blocked:
+        lines.append(f"Even then nothing would be sent ({blocked}): [network] allow-private-addresses lets it in.")
+    elif facts.robots.outcome is None:
         lines.append("Its robots.txt would be asked first.")
     if facts.closed:
         lines.append(f"Its domain is closed for run {facts.newest_run} ({facts.closed}), so not before the next one.")
     return lines
+
+
+def _blocked_address(config: Config, host: str) -> str | None:
+    """Why nothing may be sent to a host that is written as an address; names are looked up when they are asked."""
+    name = host.strip("[]")
+    is_mapped = any(matches(pattern, name) for pattern, _ in config.network.resolve)
+    if is_mapped or config.network.allow_private_addresses or not _is_address(name):
+        return None
+    return forbidden_reason(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _settled(config: Config, facts: Explanation) -> list[str]:

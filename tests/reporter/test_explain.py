@@ -190,6 +190,8 @@ def test_a_file_that_is_no_map_is_refused(tmp_path: Path, config: Config) -> Non
 @pytest.mark.parametrize(
     ("url", "words"),
     [
+        ("https://127.0.0.1/", "Even then nothing would be sent (loopback)"),
+        ("https://[::ffff:10.0.0.1]/", "[network] allow-private-addresses lets it in"),
         ("https://q.test/never", "must be a seed; then it is crawled, at depth 0"),
         ("https://never.test/", "A page at depth 2 or less must link to it"),
         ("https://ads.test/never", '"ads.test" must leave [[blacklist]]'),
