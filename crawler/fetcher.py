@@ -86,8 +86,8 @@ from crawler.workspace import domain_of as domain_of_name
 log = logging.getLogger("sumi.fetcher")
 
 SYNC_EVERY = 0.4  # seconds
-BOOKMARK_EVERY = 5.0
-BOOKMARK_LAG = 4 * 1024 * 1024  # bytes of results that a takeover should have to read at most
+BOOKMARK_EVERY = 15.0
+BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of results that a takeover should have to read at most
 IDLE_LEASE = 3.0  # an idle domain is let go after this many seconds
 LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
 LOOK_AGAIN_AT_MOST = 30.0
@@ -698,12 +698,13 @@ class Fetcher:
                 domain.synced = Bookmark(domain.done, self.name, end)
             dirty = self._dirty
             self._dirty, self._is_unsynced = set(), False
-            try:
-                self._writer.sync()
-            except OSError:
-                for domain in dirty:
-                    domain.synced = domain.bookmark
-                raise
+            finish_sync = self._writer.begin_sync()
+        try:
+            finish_sync()  # while this waits for the disk, results are appended behind `end`
+        except OSError:
+            for domain in dirty:
+                domain.synced = domain.bookmark
+            raise
         self.control.ring("ingest")
 
     def _move_bookmarks(self) -> None:
@@ -719,7 +720,8 @@ class Fetcher:
 
     def _move_bookmark(self, domain: Domain, bookmark: Bookmark) -> None:
         if bookmark != domain.bookmark:
-            write_bookmark(self.workspace.jobs_of(domain.name), bookmark)
+            is_first = domain.bookmark.holder != self.name
+            write_bookmark(domain.reader.folder, bookmark, is_first=is_first)
             domain.bookmark = bookmark
 
     def _let_go(self, domain: Domain) -> None:

@@ -21,6 +21,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from crawler.errors import SumiError
@@ -127,6 +128,10 @@ def bytes_between(folder: Path, cursor: Cursor) -> int:
     return max(total, 0)
 
 
+def _nothing() -> None:
+    """There is nothing to sync."""
+
+
 class Writer:
     """Appends lines to a folder's newest segment; the only writer there.
 
@@ -177,14 +182,26 @@ class Writer:
 
     def sync(self) -> None:
         """Return once everything appended so far would survive a power cut. Raises SpoolError."""
+        self.begin_sync()()
+
+    def begin_sync(self) -> Callable[[], None]:
+        """What makes everything appended so far durable: to be called once, by whichever thread, and while others
+        append if need be. It raises SpoolError, as nothing appended since is durable then either.
+        """
         self._require_sound()
         if not self._is_dirty or self._descriptor is None:
-            return
+            return _nothing
+        descriptor = os.dup(self._descriptor)  # a roll in between closes ours
+        self._is_dirty = False
+        return partial(self._sync, descriptor)
+
+    def _sync(self, descriptor: int) -> None:
         try:
-            os.fsync(self._descriptor)
+            os.fsync(descriptor)
         except OSError as problem:
             raise self._break("cannot be made durable", problem) from problem
-        self._is_dirty = False
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Sync, and let the segment go. Safe to call twice."""

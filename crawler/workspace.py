@@ -162,10 +162,11 @@ class Workspace:
         return False
 
 
-def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
+def write_atomically(path: Path, content: bytes, *, durable: bool = True, sync_name: bool = True) -> None:
     """Replace a whole file: after a crash it holds the old content or the new, never a part.
 
-    With `durable`, file and folder are synced, so that what was promised survives a power cut too.
+    With `durable`, file and folder are synced, so that what was promised survives a power cut too. Without
+    `sync_name`, the folder is not: a power cut may bring the old content back, whole.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -185,7 +186,7 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
         except OSError:
             pass
         raise
-    if durable:
+    if durable and sync_name:
         sync_folder(path.parent)
 
 
