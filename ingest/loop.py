@@ -15,7 +15,7 @@ import sqlite3
 import time
 
 from crawler.control import StageControl
-from crawler.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.records import Feed, RecordError, Result, RunEvent, dump, parse
 from crawler.runs import RunStatus, read_run
 from crawler.settings import Config
 from crawler.spool import (
@@ -40,8 +40,10 @@ from ingest.store import Changes, Store, StoreError, describe
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 600  # results to a commit
+BATCH = 1000  # results to a commit
 _GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
+_GATHER_LONG = 1.0  # … and while there is plenty to do without them
+_PLENTY = 20_000  # pages in the frontier
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
@@ -63,6 +65,7 @@ class Ingest:
         self._feed.append(dump(Feed(self.mapper.run, resync=True)))
         self._drop_old_feed()
         self._taken = 0
+        self._later_runs: set[int] = set()  # of which there are results that have to wait
         self._looked_for_writers = 0.0
         control.facts = self.facts
         control.ring("scheduler")
@@ -134,25 +137,52 @@ class Ingest:
     def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
         """What can be read now: the results, the places behind them, and the readers they came from."""
         self._find_writers()
+        found = self._read_all(self.mapper.run)
+        if not found[1] and self._later_runs:
+            # Nobody has anything left to say of this run, and the word that the next one has started is lost.
+            found = self._read_all(min(self._later_runs))
+        return found
+
+    def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
+        """A share of every spool, up to `run`: what is of a later run waits until all is said of this one."""
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
-        used: list[Reader] = []
+        self._later_runs = set()
         share = max(BATCH // max(len(self.readers), 1), 50)
-        for writer in sorted(self.readers, key=lambda name: (name == SCHEDULER, name)):
-            reader = self.readers[writer]
-            before = reader.cursor
-            for line in reader.read(share):
-                result = self._parse(writer, line, reader)
-                if isinstance(result, RunEvent) and result.event == "finished" and used:
-                    # Whatever the fetchers still have to say comes before the end of the run: read this again then.
-                    reader.cursor = Cursor(line.end.segment, line.end.offset - len(line.body) - 1)
-                    break
-                if result is not None:
-                    batch.append((result, line.body))
-            if reader.cursor != before:
-                positions[writer] = reader.cursor
-                used.append(reader)
-        return batch, positions, used
+        waiting = sorted(self.readers, key=lambda name: (name == SCHEDULER, name))
+        while waiting and len(batch) < BATCH:  # whoever has more takes the room that others leave
+            with_more: list[str] = []
+            for writer in waiting:
+                reader = self.readers[writer]
+                before = place = reader.cursor
+                lines = reader.read(share)
+                for line in lines:
+                    result = self._parse(writer, line, reader)
+                    if result is not None:
+                        if self._must_wait(result, run, bool(positions.keys() - {writer})):
+                            reader.cursor = place  # read it again then
+                            break
+                        run = max(run, result.run)
+                        batch.append((result, line.body))
+                    place = line.end
+                else:
+                    if len(lines) == share:
+                        with_more.append(writer)
+                if reader.cursor != before:
+                    positions[writer] = reader.cursor
+            waiting = with_more
+        return batch, positions, [self.readers[writer] for writer in positions]
+
+    def _must_wait(self, result: Result, run: int, others_had_more: bool) -> bool:
+        """Is this of a later run, or the end of one, while somebody may have something left to say of that before?"""
+        if isinstance(result, RunEvent):
+            if result.event == "finished":
+                return others_had_more or any(later <= result.run for later in self._later_runs)
+            return result.run > run and (others_had_more or any(later < result.run for later in self._later_runs))
+        if result.run > run:
+            self._later_runs.add(result.run)
+            return True
+        return False
 
     def _parse(self, writer: str, line: Line, reader: Reader) -> Result | None:
         """The result on a line; a line that holds none is set aside."""
@@ -160,10 +190,8 @@ class Ingest:
             record = parse(line.body)
             if not isinstance(record, Result):
                 raise RecordError(f"a {record.kind} record is no result")
-            if isinstance(record, PageResult):
-                PageState(record.state)
             return record
-        except ValueError as problem:
+        except RecordError as problem:
             start = line.end.offset - len(line.body) - 1
             self._set_aside(writer, Damage(reader.folder, line.end.segment, start, line.body, str(problem)))
             return None
@@ -281,7 +309,9 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         control.beat("running" if taken else "waiting")
         if taken:
             if _BUSY <= taken < BATCH // 2:
-                _let_gather(control, started + _GATHER)
+                # The larger the map, the more places a commit touches; and while much waits, nobody waits for it.
+                is_large = ingest.store.counts["frontier"] > _PLENTY
+                _let_gather(control, started + (_GATHER_LONG if is_large else _GATHER))
             continue
         if drain or control.should_stop():
             return

@@ -61,6 +61,7 @@ class Mapper:
         self._held: set[int] = set()
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
         self._links: dict[int, tuple[list[Link], Link | None]] = {}  # of the batch, by position
+        self._keys: dict[int, str] = {}  # likewise
         self._sql: list[tuple[str, tuple[object, ...]]] = []  # on runs, for the next commit
         run, _ = store.last_run()
         if run:
@@ -80,6 +81,7 @@ class Mapper:
         # Once for the whole batch: a page that is reached again and again on the way is carried on from once.
         self._spread()
         self._links.clear()
+        self._keys.clear()
 
     def commit(self) -> Changes:
         """Write the batch and return what it changed (the feed is made of that)."""
@@ -94,8 +96,9 @@ class Mapper:
         for position, (result, _) in enumerate(batch):
             if not isinstance(result, PageResult):
                 continue
-            if result.key not in known:
-                wanted[result.key] = hash64(result.key)
+            key = self._keys[position] = self._key_of(result)
+            if key not in known:
+                wanted[key] = hash64(key)
             found = self.resolver.links(result.base or result.wire, result.hrefs) if result.hrefs else []
             target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
             self._links[position] = (found, target)
@@ -105,6 +108,11 @@ class Mapper:
                     domains[link.key] = link.domain
         self.store.fetch(wanted)
         self.store.fetch_domains({domain for key, domain in domains.items() if self.store.known_page(key) is None})
+
+    def _key_of(self, result: PageResult) -> str:
+        """The key, under these rules, of what was asked for: results may be older than the tracking parameters."""
+        link = self.resolver.link(result.wire, result.wire)
+        return result.key if link is None else link.key
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -264,8 +272,9 @@ class Mapper:
     def _take_page(self, result: PageResult, line: bytes, position: int) -> None:
         if not self._is_current(result.run, result.at):
             return
-        number = hash64(result.key)
-        page = self.store.known_page(result.key)
+        key = self._keys[position]
+        number = hash64(key)
+        page = self.store.known_page(key)
         if page is not None and page.seen_run < self.run:
             page = None  # known from an earlier run; no way to it has been seen in this one
         if number in self._held or (page is not None and page.visited is not None):
@@ -377,11 +386,20 @@ class Mapper:
                 self._release_held(self._opening.popleft())
                 continue
             page = self._spreading.pop(next(iter(self._spreading)))
-            edges = self.store.out_links(page, self.run)
-            if not edges or edges[0][1] == LINK_NOT_FOLLOWED:
-                continue  # all links of one visit are of one kind
-            targets = self.store.pages_by_id([number for number, _ in edges])
-            self._reach_all(targets, arrival(page.reach, edges[0][1] == LINK_REDIRECT))
+            kind, edges = self.store.out_links(page, self.run)
+            if kind != LINK_NOT_FOLLOWED:
+                self._carry_on(edges, arrival(page.reach, kind == LINK_REDIRECT))
+
+    def _carry_on(self, edges: list[tuple[int, int]], arriving: int) -> None:
+        """This reach arrives at each of these targets (number, stored reach). Only what it changes is loaded."""
+        guards, in_memory = self._distances.guards, self.store.page_in_memory
+        changed: list[int] = []
+        for number, stored in edges:
+            page = in_memory(number)
+            before = stored if page is None else page.reach
+            if ((before | guards) - arriving) & guards != guards or not before:
+                changed.append(number)
+        self._reach_all(self.store.pages_by_id(changed), arriving)
 
     def _judge_redirects(self, page: Page) -> None:
         """A redirect was recorded: look again at every page whose chain of redirects now leads through it."""

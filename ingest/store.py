@@ -23,7 +23,7 @@ from crawler.spool import Cursor, Damage
 from crawler.states import ERRORS, PageState
 from crawler.traps import shape_error
 from crawler.urls import hash64
-from ingest.depth import Distances, parse_reach, reach_bytes
+from ingest.depth import NOWHERE, Distances, parse_reach, reach_bytes
 from ingest.known import Domain, Generations, Page
 from ingest.plan import CLOSED_AS, priority
 from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
@@ -35,6 +35,10 @@ _PAGE_COLUMNS = (
 # A list as one parameter: the statement is prepared once, whatever the number.
 _PAGES_BY_HASH = f"SELECT {_PAGE_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN pages ON pages.url_hash = wanted.value"
 _PAGES_BY_ID = f"SELECT {_PAGE_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
+_OUT_LINKS = (
+    "SELECT to_page_id, kind, reach FROM links CROSS JOIN pages ON pages.id = to_page_id"
+    " WHERE links.id BETWEEN ? AND ? AND last_run = ?"
+)
 _CHUNK = 5000
 GENERATION = 100_000  # pages kept in memory, twice
 
@@ -366,16 +370,19 @@ class Store:
 
     # -- links ---------------------------------------------------------------------------------------
 
-    def out_links(self, page: Page, run: int) -> list[tuple[int, int]]:
-        """(target, kind) of what this run's visit of the page recorded."""
+    def out_links(self, page: Page, run: int) -> tuple[int, list[tuple[int, int]]]:
+        """The kind of the links that this run's visit of the page recorded (all are of one), and for each target
+        its number and its reach as it is stored: what is in memory may know better.
+        """
         pending = self.changes.links.get(page.id)
         if pending is not None:
-            return pending
+            return (pending[0][1] if pending else 0), [(target, NOWHERE) for target, _ in pending]
         first = page.id << 32
-        return self.db.execute(
-            "SELECT to_page_id, kind FROM links WHERE id BETWEEN ? AND ? AND last_run = ?",
-            (first, first + 0xFFFFFFFF, run),
-        ).fetchall()
+        rows = self.db.execute(_OUT_LINKS, (first, first + 0xFFFFFFFF, run)).fetchall()
+        return (rows[0][1] if rows else 0), [(target, parse_reach(reach)) for target, _, reach in rows]
+
+    def page_in_memory(self, number: int) -> Page | None:
+        return self._pages_by_id.get(number)
 
     def linked_before(self, page: Page) -> set[int]:
         """Targets that earlier visits recorded already."""

@@ -75,8 +75,12 @@ def terrains(draw: st.DrawFn, size: int = 6) -> Terrain:
 
 # The last one was made under a smaller budget than the rules of these tests give: it does not count.
 _CLOSURES = st.sampled_from(
-    [Closure("rate-limited", 7), Closure("request-limit", 7, 500), Closure("crawl-delay", 1, 120_000)]
-    + [Closure("request-limit", 7, 100)]
+    [
+        Closure("rate-limited", 7),
+        Closure("request-limit", 7, 500),
+        Closure("crawl-delay", 1, 120_000),
+        Closure("request-limit", 7, 100),
+    ]
 )
 _CLOSED_AS = {
     "rate-limited": ("rate_limited", "rate-limited"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawler.records import RunEvent
@@ -20,7 +20,7 @@ from tests.ingest.terrains import (
     terrains,
 )
 
-_SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+_SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 _FEWER = settings(_SETTINGS, max_examples=80)
 
 
