@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
+from crawler.states import VISITED
+
 VERSION = 1
 
 
@@ -197,6 +199,22 @@ _FIELDS: dict[str, frozenset[str]] = {
     kind: frozenset(cls.__dataclass_fields__) - {"kind"} for kind, cls in _KINDS.items()
 }
 
+_STATES = frozenset(state.value for state in VISITED)
+_LARGEST = 2**62  # what a database can hold, and more than anything here counts
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool, int),
+    "str | None": (str, type(None)),
+    "int | None": (int, type(None)),
+    "float | None": (float, int, type(None)),
+}
+# The members of each kind that are no lists or records themselves, with the types they may have.
+_SCALARS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
+    kind: tuple((name, _TYPES[f.type]) for name, f in cls.__dataclass_fields__.items() if f.type in _TYPES)
+    for kind, cls in _KINDS.items()
+}
+
 
 def dump(record: Record) -> bytes:
     """The record as one JSON object, without checksum and newline (those are the spool's)."""
@@ -243,27 +261,54 @@ def parse(line: bytes) -> Record:
     try:
         if kind == "page" or kind == "robots":
             fields["ledger"] = tuple([Exchange(*entry) for entry in fields.get("ledger", ())])
+            "".join([entry.domain for entry in fields["ledger"]])  # raises if one is no text
             if kind == "page":
                 fields["hrefs"] = _texts(fields.get("hrefs", []))
         elif kind == "family":
             fields["spare"] = _texts(fields.get("spare", []))
         elif kind == "feed":
-            fields["work"] = tuple([(domain, priority) for domain, priority in fields.get("work", [])])
-            fields["done"] = tuple([(domain, tuple(ids)) for domain, ids in fields.get("done", [])])
+            fields["work"] = tuple([(_text(domain), int(priority)) for domain, priority in fields.get("work", [])])
+            fields["done"] = tuple([(_text(domain), tuple(map(int, ids))) for domain, ids in fields.get("done", [])])
             fields["closed"] = _texts(fields.get("closed", []))
         closes = fields.get("closes")
         if closes is not None:
-            fields["closes"] = Closure(closes["reason"], closes["request_number"], closes.get("limit"))
-        if type(fields["run"]) is not int:
-            raise TypeError("run is not a number")
+            fields["closes"] = _closure(closes)
+        _check(kind, fields)
         return cls(**fields)  # type: ignore[no-any-return]
-    except (TypeError, ValueError, KeyError) as problem:
+    except (TypeError, ValueError, KeyError, AttributeError) as problem:
         raise RecordError(f"a broken {kind} record: {problem}") from None
+
+
+def _check(kind: str, fields: dict[str, Any]) -> None:
+    """Raise TypeError or ValueError if a member is not what everybody takes it for."""
+    for name, types in _SCALARS[kind]:
+        if name in fields:
+            value = fields[name]
+            if type(value) not in types:
+                raise TypeError(f"{name} is a {type(value).__name__}")
+            if type(value) is int and not -_LARGEST < value < _LARGEST:
+                raise ValueError(f"{name} is {value}")
+    if kind == "page" and fields.get("state") not in _STATES:
+        raise ValueError(f"no visit ends as {fields.get('state')!r}")
+
+
+def _closure(fields: Any) -> Closure:
+    closure = Closure(_text(fields["reason"]), int(fields["request_number"]), fields.get("limit"))
+    if not isinstance(closure.limit, int | None) or not -_LARGEST < closure.request_number < _LARGEST:
+        raise TypeError("the figures of a closure are no numbers")
+    return closure
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"a {type(value).__name__} where a text should be")
+    return value
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise TypeError("not a list")
+    "".join(value)  # the quickest way to find out whether all are texts
     return tuple(value)
 
 

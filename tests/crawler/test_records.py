@@ -152,6 +152,15 @@ def test_members_with_defaults_may_be_missing() -> None:
         (b'{"v":1,"kind":"feed","run":1,"closed":"abc"}', "a broken feed record"),
         (b'{"v":1,"kind":"page","run":1,"ledger":[[1]]}', "a broken page record"),
         (b'{"v":1,"kind":"page","run":1,"hrefs":"abc"}', "a broken page record"),
+        (b'{"v":1,"kind":"page","run":1,"hrefs":["/a",1]}', "a broken page record"),
+        (b'{"v":1,"kind":"page","run":1,"ledger":[[1,1,"GET","h",200,1,7]]}', "a broken page record"),
+        (b'{"v":1,"kind":"page","run":1,"key":null,"wire":"w","domain":"d","at":"t","state":"failed"}', "key is a"),
+        (
+            b'{"v":1,"kind":"page","run":1,"key":"k","wire":"w","domain":"d","at":"t","state":"queued"}',
+            "no visit ends as",
+        ),
+        (b'{"v":1,"kind":"robots","run":9223372036854775808,"domain":"d"}', "run is 9223372036854775808"),
+        (b'{"v":1,"kind":"feed","run":1,"work":[[["a"],1]]}', "a broken feed record"),
         (
             b'{"v":1,"kind":"domain","run":1,"domain":"d","at":"t","event":"closed","closes":{}}',
             "a broken domain record",
