@@ -130,7 +130,8 @@ class Brotli:
             if self._stream.is_finished():
                 self.is_finished = True
                 return
-            if self._stream.can_accept_more_data():
+            # That it can take more says nothing of what it still has to give.
+            if not out and self._stream.can_accept_more_data():
                 return
 
 

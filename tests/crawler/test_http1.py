@@ -290,6 +290,16 @@ def test_any_stack_of_codings_comes_off_however_it_is_cut(applied: list[str], te
     assert (collector.body(), collector.is_cut, collector.is_whole) == (text, False, True)
 
 
+@pytest.mark.parametrize("name", sorted(PRESSES))
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 98_272, 98_273, 2_000_000])
+@pytest.mark.parametrize("step", [1, 7, 10**6])
+def test_a_few_bytes_that_expand_far_come_off_whole(name: str, size: int, step: int) -> None:
+    """All input is consumed long before all output is out."""
+    text = bytes(size)
+    collector = undo([name], PRESSES[name](text), step=step)
+    assert (collector.body() == text, collector.is_whole) == (True, True)
+
+
 def test_raw_deflate_is_understood_too() -> None:
     assert undo(["deflate"], raw_deflate(b"hello" * 100), step=1).body() == b"hello" * 100
 
