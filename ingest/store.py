@@ -624,7 +624,9 @@ class Store:
         moved: dict[int, list[int]] = {}
         gone: list[int] = []
         for page in [*done.new_pages, *done.pages.values()]:
-            is_queued, was_queued = page.state is PageState.QUEUED, page.stored_state is PageState.QUEUED
+            is_queued = page.state is PageState.QUEUED
+            # The frontier of a new run begins empty: what the run before left waiting is not in it.
+            was_queued = page.stored_state is PageState.QUEUED and not page.is_reentered
             if is_queued:
                 assert page.depth is not None
                 rank = priority(page.depth, page.domain.klass)

@@ -181,6 +181,24 @@ def test_nofollow_that_is_not_obeyed_makes_links_like_any_other(rules: Config, t
     assert states(tmp_path / "ignored.db")[ONE] == "queued"
 
 
+def test_what_wider_rules_left_waiting_in_an_earlier_run_waits_in_the_next_one_too(
+    rules: Config, tmp_path: Path
+) -> None:
+    """Both runs were complete under max-depth 0; under 1 the pages beyond are still to be fetched, in both."""
+    narrow = replace(rules, crawler=replace(rules.crawler, max_depth=0))
+    terrain = web()
+    for run in (1, 2):
+        write(narrow, "scheduler", begun(run))
+        write(narrow, "fetcher-01", results_of(terrain, read_plainly(terrain, 0), run))
+        write(narrow, "scheduler", [RunEvent(run, AT, "finished")])
+    report = replay(replace(rules, crawler=replace(rules.crawler, max_depth=1)), tmp_path / "new.db")
+    assert report.waiting == 2
+    db = sqlite3.connect(tmp_path / "new.db")
+    waiting = db.execute("SELECT url FROM frontier JOIN pages ON pages.id = page_id").fetchall()
+    assert {row[0] for row in waiting} == {ONE, TWO}
+    assert db.execute("SELECT status FROM runs ORDER BY id").fetchall() == [("completed",), ("interrupted",)]
+
+
 def test_progress_is_told_and_ends_with_everything(rules: Config, tmp_path: Path) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", [replace(results()[0], error=str(n)) for n in range(4500)])
