@@ -144,7 +144,10 @@ def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> 
     flags = [place.flag(word, name) for word in ("pause", "stop") for name in stages]
     removed = [path.name for path in flags if path.exists()]
     for path in flags:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as problem:
+            raise SumiError(f"cannot remove the flag file {path}: {problem.strerror}") from None
     _ring(place)
     typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.root}")
     if stage and place.flag("pause").exists():

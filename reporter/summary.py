@@ -5,7 +5,8 @@
 
 Both raise `reporter.queries.NoDatabase` (no such file), `NotAMap` (not a Sumi-Ripple database, or a newer one) and
 `NoSuchRun`, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
-there is none, and replaces the file as a whole: a reader sees the old one or the new one. OSErrors are the caller's.
+there is none, and replaces the file as a whole: a reader sees the old one or the new one. It raises
+`NotWritten` where that cannot be done.
 """
 
 from __future__ import annotations
@@ -13,17 +14,25 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 
+from crawler.errors import SumiError
 from crawler.workspace import write_atomically
 from reporter import markdown
 from reporter.survey import survey
+
+
+class NotWritten(SumiError):
+    """The summary cannot be written where the config wants it; the map is whole."""
 
 
 def write_summary(database: Path, path: Path, *, run: int | None = None) -> None:
     """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
     text = render(database, run=run)
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode("utf-8", "replace"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode("utf-8", "replace"))
+    except OSError as problem:
+        raise NotWritten(f"cannot write the summary {path}: {problem.strerror}") from None
 
 
 def render(database: Path, *, run: int | None = None) -> str:

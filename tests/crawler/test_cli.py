@@ -385,6 +385,14 @@ def test_where_only_the_demo_was_ever_crawled_it_is_meant(
     assert capsys.readouterr().out.startswith("run #7 completed")
 
 
+def test_a_flag_that_cannot_be_removed_is_one_sentence(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace.flag("pause").mkdir()
+    assert called("resume") == 1
+    assert capsys.readouterr().err.startswith(f"sumi-ripple: cannot remove the flag file {workspace.flag('pause')}: ")
+
+
 def test_a_pause_says_how_to_go_on_in_the_same_place(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("pause", "fetcher", "--workspace", "workspace") == 0
     said = capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.states import ERRORS
 from reporter.queries import NoDatabase, NoSuchRun, NotAMap
-from reporter.summary import render, write_summary
+from reporter.summary import NotWritten, render, write_summary
 from reporter.survey import survey
 from tests.reporter.terrain import MapBuilder, rich_map
 
@@ -328,3 +328,11 @@ def test_a_map_on_a_read_only_medium_can_be_read(tmp_path: Path) -> None:
         assert "**Run ID:** 1" in render(path)
     finally:
         folder.chmod(0o755)
+
+
+def test_a_summary_that_cannot_be_written_is_named_as_the_config_names_it(tmp_path: Path) -> None:
+    database = rich_map(tmp_path / "map.db")
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "summary.md", Path("/proc/summary.md")):
+        with pytest.raises(NotWritten, match=f"^cannot write the summary {path}: "):
+            write_summary(database, path)
