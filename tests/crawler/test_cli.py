@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from crawler.cli import app, run
@@ -452,6 +455,28 @@ def test_report_can_wait_for_the_end_of_the_run(
     assert read_run(workspace) == Run(1, RunStatus.COMPLETED)
     timer.join()
     assert "no database" in capsys.readouterr().err
+
+
+# -- the pages that people read --------------------------------------------------------------------------------
+
+
+def commands_in(page: str) -> list[str]:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    in_blocks = re.findall(r"^(?:\.venv/bin/)?sumi-ripple ([^#\n]*)", text, re.M)
+    return in_blocks + re.findall(r"`sumi-ripple ([^`]*)`", text)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/outputs.md"])
+def test_every_command_on_the_page_can_be_given_as_it_stands_there(page: str) -> None:
+    group = typer.main.get_command(app)
+    given = [with_default(shlex.split(line), dict.fromkeys(COMMANDS)) for line in commands_in(page)]
+    assert len(given) > 4
+    for name, *arguments in given:
+        if name in COMMANDS:
+            command = group.commands[name]  # type: ignore[attr-defined]
+            assert command.make_context(name, arguments).params is not None
+        else:
+            assert name in ("--install-completion", "--help"), name
 
 
 # -- a whole crawl: what the commands say of it -------------------------------------------------------------------
