@@ -463,7 +463,7 @@ def test_report_can_wait_for_the_end_of_the_run(
 def commands_in(page: str) -> list[str]:
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     in_blocks = re.findall(r"^(?:\.venv/bin/)?sumi-ripple ([^#\n]*)", text, re.M)
-    return in_blocks + re.findall(r"`sumi-ripple ([^`]*)`", text)
+    return in_blocks + re.findall(r"`sumi-ripple ([^` ]+ [^`]+)`", text)  # a word alone names a command
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/outputs.md"])
@@ -472,11 +472,7 @@ def test_every_command_on_the_page_can_be_given_as_it_stands_there(page: str) ->
     given = [with_default(shlex.split(line), dict.fromkeys(COMMANDS)) for line in commands_in(page)]
     assert len(given) > 4
     for name, *arguments in given:
-        if name in COMMANDS:
-            command = group.commands[name]  # type: ignore[attr-defined]
-            assert command.make_context(name, arguments).params is not None
-        else:
-            assert name in ("--install-completion", "--help"), name
+        group.commands[name].make_context(name, arguments)  # type: ignore[attr-defined]
 
 
 # -- a whole crawl: what the commands say of it -------------------------------------------------------------------
