@@ -58,6 +58,7 @@ from crawler.politeness import (
     Shut,
     Slots,
     fair_share,
+    is_in_force,
     read_clock,
 )
 from crawler.pool import run_pool
@@ -363,7 +364,8 @@ class Fetcher:
                 if run == record.run and (bookmark.holder != marker or end > counted)
             )
             lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.untold)
-            closes = record.closes or left.closes.get(record.run)
+            found_closures = (record.closes, left.closes.get(record.run))
+            closes = next((each for each in found_closures if each and is_in_force(each, self.config)), None)
             return record._replace(ledgered=record.sent, closes=closes, untold=lost, mark=self._mark())
 
         if not domain.gate.update(before.run, adjust):
@@ -376,7 +378,14 @@ class Fetcher:
         domain.run = before.run
         record = domain.gate.record
         domain.closes, domain.closed_run = record.closes, record.run
+        domain.has_found_closure = record.closes is not None
         return True
+
+    def _reopen(self, record: GateRecord) -> GateRecord:
+        """The record without a closure that the config of now would not make."""
+        if record.closes is None or is_in_force(record.closes, self.config):
+            return record
+        return record._replace(closes=None)
 
     def _index(self, writer: str) -> ResultIndex:
         self._indexed_at = time.monotonic()
@@ -474,6 +483,11 @@ class Fetcher:
             job, end = domain.jobs.popleft()
             domain.job, domain.job_end = job, end
             is_closed = domain.closes is not None and domain.closed_run == job.run
+            if is_closed and domain.has_found_closure and job.run >= self._run:
+                # Whoever closed it wrote that down, but the line may have been damaged since: then nobody else would
+                # ever tell what became of the jobs that are stepped over here.
+                domain.has_found_closure = False
+                self._write(DomainEvent(job.run, domain.name, now_text(), "closed", closes=domain.closes))
             if job.run < self._run or is_closed or (job.run, job.key) in domain.recent:
                 with self._writing:
                     domain.done = end
@@ -557,7 +571,7 @@ class Fetcher:
                 domain.job.run,
                 self._settings.minimum_time_on_page,
                 self._settings.max_domain_requests,
-                domain.bring_up_to_date if is_own else None,
+                domain.bring_up_to_date if is_own else self._reopen,
                 domain.delays.get(host),
             )
             if isinstance(admission, Busy):

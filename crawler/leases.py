@@ -148,6 +148,7 @@ class Domain:
         "done",
         "gate",
         "has_asked",
+        "has_found_closure",
         "idle_since",
         "is_idle",
         "is_nudged",
@@ -191,6 +192,7 @@ class Domain:
         self.mark: LedgerMark | None = None
         self.closes: Closure | None = None
         self.closed_run = 0
+        self.has_found_closure = False  # `closes` is an earlier process's, and not told again yet
         self.is_idle = True
         self.is_nudged = False
         self.idle_since = 0.0
@@ -250,6 +252,8 @@ class ResultIndex:
             if isinstance(result, DomainEvent):
                 if result.event == "lost-requests":
                     left.told.add(result.run)
+                elif result.closes is not None:
+                    left.closes[result.run] = result.closes
                 continue
             left.ledgered.append((result.run, end, requests))
             if isinstance(result, PageResult):

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawler.records import Closure
+from crawler.settings import Config
 
 _SLOT = 128
 _MAGIC = b"SRG1"
@@ -107,6 +108,19 @@ def next_allowed(record: GateRecord, delay_ms: int) -> int:
     if record.ended is None:
         return 0
     return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms) * 1_000_000
+
+
+def is_in_force(closure: Closure, config: Config) -> bool:
+    """Would these rules have closed the domain too? A larger budget or allowance opens it again."""
+    if closure.reason not in _CLOSED[1:]:
+        return False
+    if closure.limit is None:
+        return True
+    if closure.reason == "request-limit":
+        return config.crawler.max_domain_requests <= closure.limit
+    if closure.reason == "crawl-delay":
+        return config.crawler.max_crawl_delay <= closure.limit
+    return True
 
 
 @dataclass(frozen=True, slots=True)

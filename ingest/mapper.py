@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
+from crawler.politeness import is_in_force
 from crawler.records import (
     Closure,
     DomainEvent,
@@ -34,7 +35,6 @@ from ingest.known import Domain, Page
 from ingest.plan import (
     MAX_REDIRECTS,
     is_family_in_force,
-    is_in_force,
     is_open,
     redirect_error,
     settle,

@@ -8,8 +8,8 @@ order in which results come in: `settle` may be asked again whenever one of thos
 from __future__ import annotations
 
 from crawler.classify import DomainClass
-from crawler.records import Closure, FamilyEvent
-from crawler.settings import Config, TrapSettings
+from crawler.records import FamilyEvent
+from crawler.settings import TrapSettings
 from crawler.states import PageState, slug_of
 
 MAX_REDIRECTS = 10
@@ -78,19 +78,6 @@ def settle(
 def priority(depth: int, klass: DomainClass) -> int:
     """Lower goes first: by depth, and at equal depth quality domains before others."""
     return 2 * depth + (0 if klass is DomainClass.QUALITY else 1)
-
-
-def is_in_force(closure: Closure, config: Config) -> bool:
-    """Would these rules have closed the domain too? A larger budget or allowance opens it again."""
-    if closure.reason not in CLOSED_AS:
-        return False
-    if closure.limit is None:
-        return True
-    if closure.reason == "request-limit":
-        return config.crawler.max_domain_requests <= closure.limit
-    if closure.reason == "crawl-delay":
-        return config.crawler.max_crawl_delay <= closure.limit
-    return True
 
 
 def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:

@@ -25,6 +25,7 @@ from crawler.politeness import (
     admit,
     fair_share,
     for_run,
+    is_in_force,
     newest,
     next_allowed,
     pack,
@@ -32,6 +33,7 @@ from crawler.politeness import (
     unpack,
 )
 from crawler.records import Closure
+from crawler.settings import Config, CrawlerSettings
 
 BOOT, OTHER_BOOT = "0" * 31 + "1", "0" * 31 + "2"
 MS = 1_000_000
@@ -117,6 +119,14 @@ def test_the_wall_clock_decides_nothing(clock: Clock, jump_ms: int) -> None:
 
 def test_the_budget_closes_the_domain_with_its_figures(clock: Clock) -> None:
     assert admit(GateRecord(sent=7), DELAY, 7, clock.now) == Shut(Closure("request-limit", 7, 7))
+
+
+def test_a_larger_budget_or_allowance_lifts_a_closure() -> None:
+    small, large = (Config(crawler=CrawlerSettings(max_domain_requests=n, max_crawl_delay=n)) for n in (500, 501))
+    for reason in ("request-limit", "crawl-delay"):
+        assert is_in_force(Closure(reason, 500, 500), small)
+        assert not is_in_force(Closure(reason, 500, 500), large)
+    assert is_in_force(Closure("rate-limited", 3), large)
 
 
 def test_a_new_run_has_a_new_budget_but_the_same_clock(clock: Clock) -> None:

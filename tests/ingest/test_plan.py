@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crawler.classify import DomainClass
-from crawler.records import Closure, FamilyEvent
-from crawler.settings import Config, CrawlerSettings, TrapSettings
+from crawler.records import FamilyEvent
+from crawler.settings import TrapSettings
 from crawler.states import PageState
-from ingest.plan import is_family_in_force, is_in_force, priority, redirect_error, settle, stronger
+from ingest.plan import is_family_in_force, priority, redirect_error, settle, stronger
 
 
 def settled(**changes: object) -> tuple[PageState, str | None]:
@@ -68,14 +68,6 @@ def test_lower_depth_goes_first_and_quality_first_at_equal_depth() -> None:
         priority(1, DomainClass.DISCOVERED),
     ]
     assert order == sorted(order) and len(set(order)) == 4
-
-
-def test_a_larger_budget_or_allowance_lifts_a_closure() -> None:
-    small, large = (Config(crawler=CrawlerSettings(max_domain_requests=n, max_crawl_delay=n)) for n in (500, 501))
-    for reason in ("request-limit", "crawl-delay"):
-        assert is_in_force(Closure(reason, 500, 500), small)
-        assert not is_in_force(Closure(reason, 500, 500), large)
-    assert is_in_force(Closure("rate-limited", 3), large)
 
 
 def test_a_larger_share_or_none_lifts_the_end_of_a_family() -> None:

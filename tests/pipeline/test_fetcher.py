@@ -176,6 +176,48 @@ def test_the_budget_of_requests_closes_the_domain(tmp_path: Path) -> None:
         assert audit(config).is_clean
 
 
+def test_a_larger_budget_opens_a_domain_that_the_smaller_one_closed(tmp_path: Path) -> None:
+    with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
+        small = CrawlerSettings(minimum_time_on_page=DELAY, max_domain_requests=3)
+        config = config_for(served, tmp_path / "ws", small)
+        workspace = prepare(config)
+        folder = workspace.jobs_of("d0.test")
+        for budget, number, requests in ((3, 0, 3), (3, 1, 3), (5, 2, 5)):
+            config = config_for(served, tmp_path / "ws", replace(small, max_domain_requests=budget))
+            # The first page takes all of the small budget, and the second one closes the domain.
+            release(workspace, [f"https://d0.test/p{number}-{place}" for place in range(3)])
+            with running(start_fetcher(config, tmp_path)) as fetcher:
+                wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
+                workspace.flag("stop").touch()
+                assert fetcher.wait(20) == 0
+            workspace.flag("stop").unlink()
+            assert len(served.requests()) == requests
+        closes = [page.closes for page in pages(workspace) if page.closes]
+        assert [(each.reason, each.limit) for each in closes] == [("request-limit", 3), ("request-limit", 5)]
+
+
+def test_a_closure_of_an_earlier_fetcher_is_told_once_more_for_the_jobs_stepped_over(tmp_path: Path) -> None:
+    """The line that told it first may have been damaged since."""
+    with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
+        config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
+        workspace = prepare(config)
+        folder = workspace.jobs_of("d0.test")
+        told = []
+        for urls in (["https://d0.test/429", "https://d0.test/a"], ["https://d0.test/b", "https://d0.test/c"]):
+            release(workspace, urls)
+            with running(start_fetcher(config, tmp_path)) as fetcher:
+                wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
+                workspace.flag("stop").touch()
+                assert fetcher.wait(20) == 0
+            workspace.flag("stop").unlink()
+            told.append([record for record in records(workspace) if isinstance(record, DomainEvent)])
+        assert told[0] == []
+        (again,) = told[1]
+        (closed,) = pages(workspace)
+        assert (again.event, again.run, again.domain, again.closes) == ("closed", 1, "d0.test", closed.closes)
+        assert len(served.requests()) == 2
+
+
 @pytest.mark.xdist_group("killed-fetchers")
 @pytest.mark.parametrize("seed", [1])
 def test_over_20_killed_and_restarted_fetchers_pace_budget_and_results_hold(tmp_path: Path, seed: int) -> None:
