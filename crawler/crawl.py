@@ -51,7 +51,7 @@ def crawl(
 ) -> int:
     """Crawl until the run is completed or the user has had enough; returns the exit code. Raises SumiError."""
     workspace = Workspace(config.workspace)
-    workspace.prepare()
+    workspace.prepare(is_to_be_cleared=is_fresh)
     role = take_supervision(workspace)
     try:
         require_no_stages(workspace)

@@ -33,12 +33,13 @@ def move_aside(config: Config) -> list[Path]:
                     moved.append(target)
         for name in _MOVED:
             source = workspace.root / name
-            if source.exists() and any(path.is_file() for path in source.rglob("*")):
+            if source.exists() and any(path.is_file() and path != workspace.format_file for path in source.rglob("*")):
                 kept.mkdir(parents=True, exist_ok=True)
                 source.rename(kept / name)
+        workspace.format_file.unlink(missing_ok=True)
+        workspace.prepare()
         if kept.exists():
             moved.append(kept)
-            workspace.prepare()
             _keep_clocks(config, kept / "state" / "gates", workspace)
     except OSError as problem:
         raise WorkspaceError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
 import orjson
 
+from crawler.politeness import boot_id
 from crawler.records import RecordError, RobotsResult, dump, parse
 from crawler.robots import FRESH_SECONDS, Policy, policy_of
 from crawler.workspace import Workspace, write_atomically
@@ -20,6 +22,8 @@ class _Known(NamedTuple):
     policy: Policy
     at_ms: int
     run: int | None  # None: whatever the run
+    boot: str
+    mono_ms: int  # when its last request ended, on the monotonic clock of that boot
 
 
 class RobotsCache:
@@ -28,9 +32,15 @@ class RobotsCache:
     A host that could not be reached is known as such for one run only: the next one asks again.
     """
 
-    def __init__(self, workspace: Workspace, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        wall_ms: Callable[[], int],
+        mono_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+    ) -> None:
         self._workspace = workspace
         self._wall_ms = wall_ms
+        self._mono_ms = mono_ms
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -47,6 +57,8 @@ class RobotsCache:
             self._remember(host, known)
         age = self._wall_ms() - known.at_ms
         is_fresh = 0 <= age < FRESH_SECONDS * 1000 and known.run in (None, run)
+        if is_fresh and known.boot == boot_id():  # a wall clock set back must not make it live longer
+            is_fresh = self._mono_ms() - known.mono_ms < FRESH_SECONDS * 1000
         return known.policy if is_fresh else None
 
     def learn(self, result: RobotsResult, at_ms: int) -> Policy:
@@ -80,4 +92,6 @@ class RobotsCache:
 
 
 def _known(policy: Policy, result: RobotsResult, at_ms: int) -> _Known:
-    return _Known(policy, at_ms, result.run if result.outcome == "unreachable" else None)
+    ended = max((entry.mono_ms + entry.elapsed_ms for entry in result.ledger), default=0)
+    boot = result.boot if result.ledger else ""
+    return _Known(policy, at_ms, result.run if result.outcome == "unreachable" else None, boot, ended)

@@ -15,7 +15,8 @@ followed here; one that leaves it ends the visit, for the target is a page of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -46,6 +47,7 @@ _PAGE_EXTENSIONS = frozenset(
     | {"phtml", "pl", "py", "rb", "shtm", "shtml", "xht", "xhtml"}
 )
 _HEADER_LENGTH = 300
+_USERINFO = re.compile(r"(?<=[/\\])[^/\\?#]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class _Flow:
                 raise UrlError("no http(s) URL")
             wire, key = wire_of(target), normalize(target, self.settings.tracking_parameters)
         except UrlError:
-            words = f"to {location[:200]!r}" if location else "to nowhere"
+            words = f"to {_shown(location)!r}" if location else "to nowhere"
             raise self._failed(f"bad-redirect: {words}", answer) from None
         if key == self.job.key:
             return wire
@@ -242,13 +244,14 @@ class _Flow:
         refresh = refresh_target(answer.headers.get("refresh", ""))
         if refresh:
             hrefs = (*hrefs, refresh)
+        base = _without_userinfo(url, [page.base])[0] if page.base else page.base
         return self._result(
             PageState.PROCESSED,
             None,
             answer,
             title=page.title,
-            base=page.base,
-            hrefs=tuple(hrefs),
+            base=base,
+            hrefs=_without_userinfo(base or url, hrefs),
             nofollow=page.nofollow or header_says_nofollow(answer.headers.get("x-robots-tag"), self.agent),
             links_cut=page.links_cut,
         )
@@ -324,7 +327,7 @@ class _Flow:
             if answer.status in _REDIRECTS and location:
                 target = self._robots_target(url, location)
                 if target is None:
-                    return f"{_http(answer.status)} to {location[:200]!r}", None
+                    return f"{_http(answer.status)} to {_shown(location)!r}", None
                 if target in seen or len(seen) > MAX_ROBOTS_REDIRECTS:
                     return self._robots(host, "allow-all", answer.status)  # RFC 9309 §2.3.1.2: unavailable
                 if self.is_listed(domain_of(target)):
@@ -430,6 +433,26 @@ class _Flow:
 
 def _http(status: int) -> str:
     return f"http-{status}"
+
+
+def _shown(location: str) -> str:
+    """A `Location` that leads nowhere, as an error message may tell it: cut, and without what stands before an @."""
+    return _USERINFO.sub("", location)[:200]
+
+
+def _without_userinfo(base: str, hrefs: Iterable[str]) -> tuple[str, ...]:
+    """The hrefs as they were written, but for those with a name or password in them: these without."""
+    return tuple([_bare(base, href) if "@" in href else href for href in hrefs])
+
+
+def _bare(base: str, href: str) -> str:
+    target = resolve(base, href)
+    try:
+        if target is None:
+            return _USERINFO.sub("", href)  # no link; it is only kept
+        return wire_of(target) if "@" in target.split("/", 3)[2] else href
+    except UrlError:
+        return _USERINFO.sub("", href)
 
 
 def _short(text: str | None) -> str | None:

@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 from crawler.errors import SumiError
 
 STAGES = ("scheduler", "fetcher", "ingest")
+FORMAT = 1  # of everything in a workspace; `spool/format` says which one lies there
 
 
 class WorkspaceError(SumiError):
@@ -78,9 +79,24 @@ class Workspace:
         self.quarantine = self.root / "quarantine"
         self.run_file = self.state / "run.json"
         self.scheduler_file = self.state / "scheduler.json"
+        self.format_file = self.spool / "format"
 
-    def prepare(self) -> None:
-        """Make the folders. Raises WorkspaceError where that cannot be done."""
+    def check_format(self) -> None:
+        """Raise WorkspaceError if what lies here was written in a format that this program does not read."""
+        try:
+            found = self.format_file.read_text("utf-8", "replace").strip()[:20]
+        except OSError:
+            return  # nothing is here yet, or whoever uses it will say what is wrong with it
+        if found != str(FORMAT):
+            raise WorkspaceError(
+                f"the workspace {self.root} has format {found!r}, this program reads {FORMAT}; use the version that "
+                "made it, start from nothing with --fresh, or give another --workspace"
+            )
+
+    def prepare(self, *, is_to_be_cleared: bool = False) -> None:
+        """Make the folders. Raises WorkspaceError where that cannot be done, or what is there is of old."""
+        if not is_to_be_cleared:
+            self.check_format()
         try:
             for folder in (
                 self.jobs,
@@ -96,6 +112,8 @@ class Workspace:
                 self.quarantine,
             ):
                 folder.mkdir(parents=True, exist_ok=True)
+            if not self.format_file.exists():
+                write_atomically(self.format_file, b"%d\n" % FORMAT)
         except OSError as problem:
             raise WorkspaceError(
                 f"cannot use {self.root} as a workspace: {problem.strerror}: {problem.filename}"

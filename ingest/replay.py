@@ -98,6 +98,7 @@ def replay(
     if into.exists():
         raise ReplayError(f"{into} exists already; name a file that does not, replay never writes over a map")
     workspace = Workspace(config.workspace)
+    workspace.check_format()
     writers = workspace.result_writers()
     if not writers:
         raise ReplayError(

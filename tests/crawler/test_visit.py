@@ -419,6 +419,29 @@ def test_a_redirect_to_nowhere_fails(location: str) -> None:
     assert Walk(to(location)).ended == ("failed", "bad-redirect")
 
 
+@pytest.mark.parametrize(
+    "location", ["ftp://me:secret@x/y", "https://me:secret@", "//me:secret@[x", "https:\\\\me:secret@/"]
+)
+def test_userinfo_of_a_redirect_to_nowhere_is_not_told(location: str) -> None:
+    walk = Walk(to(location))
+    assert walk.result.error is not None and walk.result.error.startswith("bad-redirect")
+    assert "secret" not in walk.result.error
+    robots = Walk(respond=lambda request: to(location, 302), known={}, robots_retries=1)
+    assert robots.ended == ("failed", "robots-unreachable")
+    assert "secret" not in (robots.result.error or "")
+
+
+def test_userinfo_of_links_is_not_recorded_and_the_links_mean_the_same() -> None:
+    page = (
+        b'<base href="https://me:secret@example.com/deep/"><a href="http://me:secret@other.test/x?mail=a@b#c">'
+        b'<a href="//secret@other.test"><a href="/@friend"><a href="a@b"><a href="https://me:secret@[bad">'
+    )
+    walk = Walk(OK_HEAD, response(body=page))
+    assert walk.result.base == "https://example.com/deep/"
+    assert walk.result.hrefs[:4] == ("https://other.test/x?mail=a@b", "https://other.test/", "/@friend", "a@b")
+    assert "secret" not in repr(walk.result)
+
+
 def test_300_is_a_redirect_only_with_a_location() -> None:
     assert Walk(to("/elsewhere", 300)).result.redirect == "https://example.com/elsewhere"
     assert Walk(response(300)).ended == ("failed", "http-300")
