@@ -14,6 +14,7 @@ from crawler.settings import Config
 from crawler.spool import Writer, segment_path, segments
 from crawler.workspace import Workspace
 from ingest.digest import digest, parts
+from ingest.loop import run_ingest
 from ingest.replay import replay
 from tests.ingest.terrains import AT, Terrain, read_after, read_database, read_plainly, results_of
 from tests.ingest.test_loop import LATER, ONE, QA, QB, TWO, begun, drain, results, web, write
@@ -221,3 +222,22 @@ def test_a_replay_that_fails_leaves_nothing_behind(rules: Config, tmp_path: Path
     with pytest.raises(KeyboardInterrupt):
         replay(rules, folder / "new.db", progress=interrupt)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("wound", ["cut", "zeros", "noise"])
+def test_a_database_that_is_damaged_inside_is_refused_with_a_sentence_that_names_replay(
+    rules: Config, tmp_path: Path, wound: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the ingest meets of it: a sentence, exit code 1, and replay draws the map again."""
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[:3])
+    drain(rules)
+    path = rules.output.database_path
+    whole = path.read_bytes()
+    rubbish = {"cut": b"", "zeros": bytes(len(whole) - 4096), "noise": random.Random(1).randbytes(len(whole) - 4096)}
+    path.write_bytes(whole[:4096] + rubbish[wound])
+    write(rules, "fetcher-01", results()[3:])
+    assert run_ingest(rules, drain=True) == 1
+    assert any("damaged" in line and "sumi-ripple replay" in line for line in caplog.messages), caplog.messages
+    replay(rules, tmp_path / "new.db")
+    assert read_database(tmp_path / "new.db") == read_plainly(web(), 2)
