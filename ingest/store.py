@@ -40,7 +40,7 @@ _OUT_LINKS = (
     " WHERE links.id BETWEEN ? AND ? AND last_run = ?"
 )
 _CHUNK = 5000
-GENERATION = 100_000  # pages kept in memory, twice
+GENERATION = 60_000  # pages kept in memory, twice
 
 
 class StoreError(SumiError):
@@ -765,7 +765,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA cache_size = -131072")  # 128 MB
+        db.execute("PRAGMA cache_size = -98304")  # 96 MB
         db.execute("PRAGMA wal_autocheckpoint = 20000")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
