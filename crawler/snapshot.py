@@ -93,15 +93,18 @@ def _places_read(database: Path) -> dict[str, Cursor]:
 
 
 def _is_a_place(folder: Path, place: Cursor) -> bool:
-    """Can this have been read up to? Then a line ends there, or its segment has been cleaned up since."""
+    """Can this have been read up to? Then a line ends there (its newline may be damaged), or the segment does (with a
+    torn line, if its writer was killed), or the segment has been cleaned up since.
+    """
     if place > end_of(folder):
         return False
     try:
         with segment_path(folder, place.segment).open("rb") as file:
             file.seek(max(place.offset - 1, 0))
-            return place.offset == 0 or file.read(1) == b"\n"
+            behind = file.read(2)
     except FileNotFoundError:
         return True
+    return place.offset == 0 or behind[:1] in (b"\n", b"}") or len(behind) == 1
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

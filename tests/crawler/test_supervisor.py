@@ -23,7 +23,7 @@ from crawler.live import QuietView
 from crawler.logs import configure
 from crawler.politeness import Gate, Open
 from crawler.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
-from crawler.spool import Writer
+from crawler.spool import Writer, segment_path
 from crawler.supervisor import Outcome, StageSpec, Supervisor, remove_stop_flags, require_no_stages, take_supervision
 from crawler.workspace import Workspace, WorkspaceError
 from ingest.store import Store
@@ -377,6 +377,25 @@ def test_a_map_may_be_moved_but_wants_the_spools_that_it_was_drawn_from(
     read_up_to(place.segment, place.offset + 3)
     with pytest.raises(WorkspaceError, match="not drawn from the spools"):
         snapshot.require_own_workspace(moved)  # as far as a longer spool goes, but no line ends there
+
+
+def test_a_place_behind_a_line_that_a_killed_writer_left_torn_is_one_of_these_spools(
+    config: Config, root: Path
+) -> None:
+    folder = Workspace(root).results_of("fetcher-01")
+    with closing(Writer(folder)) as writer:
+        first = writer.append(b'{"a":1}')
+    with segment_path(folder, first.segment).open("ab") as file:
+        file.write(b'{"torn')
+    with closing(Writer(folder)) as writer:
+        writer.append(b'{"b":2}')
+    with closing(Store(config.output.database_path, config)) as store:
+        place = (first.segment, first.offset + 6)
+        store.db.execute("INSERT INTO spool_positions VALUES ('fetcher-01', ?, ?)", place)
+        snapshot.require_own_workspace(config)
+        place = (first.segment, first.offset - 1)  # where reading stops if only the newline is damaged
+        store.db.execute("REPLACE INTO spool_positions VALUES ('fetcher-01', ?, ?)", place)
+        snapshot.require_own_workspace(config)
 
 
 if sys.platform != "linux":
