@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 
 import webencodings
 
@@ -56,6 +57,7 @@ def decode(body: bytes, encoding: str) -> str:
     return text
 
 
+@lru_cache(maxsize=256)
 def _name_of(label: str) -> str | None:
     found = webencodings.lookup(label)
     return None if found is None else str(found.name).lower()

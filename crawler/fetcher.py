@@ -78,7 +78,6 @@ from crawler.settings import Config
 from crawler.spool import Cursor, Reader, Writer, end_of
 from crawler.states import ERRORS
 from crawler.transport import Transport
-from crawler.urls import authority_of, domain_of
 from crawler.visit import Refusal, Reply, visit
 from crawler.wire import Failure, Pause, Request, Take
 from crawler.workspace import RoleTaken, Workspace
@@ -144,7 +143,7 @@ class Fetcher:
         self._staffing = threading.Lock()  # for the count of threads
         self._threads = 0
         self._stop_by_ns = 0
-        self._in_flight = 0
+        self._on_wire: set[Domain] = set()  # changed by many threads, in steps that cannot be interrupted
         self._trouble: Exception | None = None
         self._domains: dict[str, Domain] = {}
         self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
@@ -546,12 +545,13 @@ class Fetcher:
 
     def _due(self, domain: Domain, request: Request) -> int:
         """When the gate will let this request through, as far as this process knows."""
-        if domain_of(request.url) != domain.name:
+        host, name = domain.place_of(request.url)
+        if name != domain.name:
             return 0
         record = domain.gate.record
         if record.ended is None:
             return 0
-        wants = domain.delays.get(authority_of(request.url), 0)
+        wants = domain.delays.get(host, 0)
         delay = max(self._settings.minimum_time_on_page, record.crawl_delay_ms, wants)
         return record.ended.mono_ns + delay * 1_000_000
 
@@ -562,9 +562,8 @@ class Fetcher:
             self._due_queue.push(domain, 0)
             return _LATER
         assert domain.job is not None
-        name = domain_of(request.url)
+        host, name = domain.place_of(request.url)
         is_own = name == domain.name
-        host = authority_of(request.url)
         gate = domain.gate if is_own else Gate(self.workspace.gate_of(name), self._clock)
         try:
             admission, start = gate.try_enter(
@@ -591,17 +590,14 @@ class Fetcher:
 
     def _exchange(self, domain: Domain, request: Request, gate: Gate, start: Moment, name: str, host: str) -> Reply:
         domain.has_asked = True
-        with self._counting:
-            self._in_flight += 1
-            self.counts.requests += 1
+        self._on_wire.add(domain)
         try:
             answer = self._transport.send(request)
         except Exception as problem:  # promised not to happen; a request that left must still be written down
             log.exception("asking for %s found a mistake in this program", request.url)
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")
         finally:
-            with self._counting:
-                self._in_flight -= 1
+            self._on_wire.discard(domain)
             end = gate.leave(is_ledgered=name != domain.name)
         mono_ms = start.mono_ns // 1_000_000
         entry = Exchange(
@@ -625,8 +621,8 @@ class Fetcher:
         if closes is not None and not closes.request_number:
             closes = replace(closes, request_number=domain.gate.record.sent)
         ledger = tuple(domain.robots_ledger + domain.ledger)
-        result = replace(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
-        body = dump(result)
+        # A record of these many members is not made twice only to be written.
+        body = dump(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
         with self._writing:
             end = self._append(body)
             domain.done = domain.job_end
@@ -636,6 +632,7 @@ class Fetcher:
         domain.visit = None
         with self._counting:
             self.counts.pages += 1
+            self.counts.requests += len(ledger)
             self.counts.errors += result.state in ERRORS
         if closes is not None:
             domain.closes, domain.closed_run = closes, result.run
@@ -653,6 +650,8 @@ class Fetcher:
         moment = self._clock()
         ledger = tuple(domain.robots_ledger)
         domain.robots_ledger.clear()
+        with self._counting:
+            self.counts.requests += len(ledger)
         result = replace(result, at=now_text(), boot=moment.boot, ledger=ledger)
         end = self._write(result)
         self._count(domain, ledger, end)
@@ -802,7 +801,7 @@ class Fetcher:
             due = {"domain": domain.name, "seconds": round(max(0, at_ns - time.monotonic_ns()) / 1e9, 1)}
         return {
             "run": self._run,
-            "in_flight": self._in_flight,
+            "in_flight": len(self._on_wire),
             "slots": self._threads,
             "domains": len(domains),
             "waiting": len(self._due_queue),

@@ -19,6 +19,7 @@ import orjson
 from crawler.politeness import Gate, GateRecord, LedgerMark
 from crawler.records import Closure, DomainEvent, Exchange, Job, PageResult, RecordError, RobotsResult, parse
 from crawler.spool import Cursor, Reader, segment_path
+from crawler.urls import authority_of, domain_of
 from crawler.visit import Visit
 from crawler.wire import Request
 from crawler.workspace import Workspace, write_atomically
@@ -26,6 +27,7 @@ from crawler.workspace import Workspace, write_atomically
 BOOKMARK = "bookmark.json"
 JOBS_AT_ONCE = 64
 REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
+MOST_NAMES = 64
 _START = Cursor()
 
 
@@ -159,6 +161,7 @@ class Domain:
         "ledger",
         "mark",
         "name",
+        "names",
         "reader",
         "recent",
         "robots_ledger",
@@ -185,6 +188,7 @@ class Domain:
         self.wish: Request | None = None
         self.has_asked = False
         self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
+        self.names: dict[str, str] = {}  # hosts asked for this domain's sake → the domain that each belongs to
         self.ledger: list[Exchange] = []
         self.robots_ledger: list[Exchange] = []
         self.run = 0
@@ -202,13 +206,25 @@ class Domain:
         if len(self.recent) > REMEMBERED_KEYS:
             del self.recent[next(iter(self.recent))]
 
+    def place_of(self, url: str) -> tuple[str, str]:
+        """(authority, domain) of a wire URL: nearly always the same one."""
+        authority = authority_of(url)
+        name = self.names.get(authority)
+        if name is None:
+            if len(self.names) >= MOST_NAMES:
+                self.names.clear()
+            name = self.names[authority] = domain_of(url)
+        return authority, name
+
     def bring_up_to_date(self, record: GateRecord) -> GateRecord:
         """The gate's record with what this fetcher has written down since."""
-        if record.run != self.run:
+        is_new = self.uncounted or self.closes is not None or self.mark not in (None, record.mark)
+        if record.run != self.run or not is_new:
             return record
         ledgered = min(record.sent, record.ledgered + self.uncounted)
         closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        return record._replace(ledgered=ledgered, mark=self.mark or record.mark, closes=closes)
+        run, sent, _, is_in_flight, ended, delay, _, untold, mark = record
+        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, self.mark or mark)
 
     def step_over(self, left: LeftBehind) -> None:
         """Jobs are done one after the other: all up to the last one with a result are settled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -26,8 +27,7 @@ LONGEST = 1024  # characters of a Content-Type that are looked at
 
 def _parts(content_type: str) -> list[tuple[str, str]]:
     """(essence, whole) of each valid type in a header that may hold several; `*/*` says nothing."""
-    text = content_type[:LONGEST]
-    pieces = _COMMA.split(text) if "," in text else [text]
+    pieces = _COMMA.split(content_type) if "," in content_type else [content_type]
     found = []
     for piece in pieces:
         match = _ESSENCE.match(piece)
@@ -38,16 +38,22 @@ def _parts(content_type: str) -> list[tuple[str, str]]:
 
 def media_type(content_type: str | None) -> str | None:
     """`text/html` of `Text/HTML; charset=utf-8`; the last of several; None if there is none worth the name."""
-    if not content_type:
-        return None
+    return _essence(content_type[:LONGEST]) if content_type else None
+
+
+@lru_cache(maxsize=256)  # a few types are nearly all there are, and each answer's is asked for several times
+def _essence(content_type: str) -> str | None:
     parts = _parts(content_type)
     return parts[-1][0] if parts else None
 
 
 def charset_of(content_type: str | None) -> str | None:
     """The charset parameter that counts, as written."""
-    if not content_type:
-        return None
+    return _charset(content_type[:LONGEST]) if content_type else None
+
+
+@lru_cache(maxsize=256)
+def _charset(content_type: str) -> str | None:
     charset = None
     essence = None
     for name, whole in _parts(content_type):

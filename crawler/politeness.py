@@ -36,7 +36,7 @@ _SLOT = 128
 _MAGIC = b"SRG1"
 # magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
 # last end (monotonic ns, wall ms), lost and not told yet, then how far the ledger was counted: writer, segment, offset
-_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQ")
+_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQ28x")
 _CLOSED = ("", "rate-limited", "request-limit", "crawl-delay")
 
 
@@ -55,6 +55,9 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:32]
     except OSError:
         return uuid.uuid4().hex
+
+
+_bytes_of = lru_cache(maxsize=4)(bytes.fromhex)
 
 
 def read_clock() -> Moment:
@@ -162,6 +165,21 @@ def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Open | 
     return Open(record.sent + 1) if now.mono_ns >= at else NotYet(at)
 
 
+# Twice for every request, and `_replace` is slow.
+
+
+def _left(record: GateRecord, sent: int, crawl_delay_ms: int) -> GateRecord:
+    """The record of a request that is about to leave."""
+    run, _, ledgered, _, ended, _, closes, untold, mark = record
+    return GateRecord(run, sent, ledgered, True, ended, crawl_delay_ms, closes, untold, mark)
+
+
+def _ended(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
+    """The record of a request that ended just now."""
+    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark = record
+    return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark)
+
+
 # -- the record's bytes -----------------------------------------------------------------------------------
 
 
@@ -178,13 +196,12 @@ def pack(record: GateRecord, sequence: int) -> bytes:
         closes.request_number if closes else 0,
         -1 if closes is None or closes.limit is None else closes.limit,
         record.crawl_delay_ms,
-        bytes.fromhex(ended.boot) if ended else b"",
+        _bytes_of(ended.boot) if ended else b"",
         ended.mono_ns if ended else -1,
         ended.wall_ms if ended else 0,
         record.untold,
         *record.mark,
     )
-    body = body.ljust(_SLOT - 4, b"\0")
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
@@ -262,8 +279,9 @@ class Gate:
             admission = admit(record, max(delay_ms, crawl_delay_ms or 0), limit, now)
             if isinstance(admission, Open):
                 wants = record.crawl_delay_ms if crawl_delay_ms is None else crawl_delay_ms
-                record = record._replace(sent=admission.number, is_in_flight=True, crawl_delay_ms=wants)
-            if record != before:
+                record = _left(record, admission.number, wants)
+                self._write(record)
+            elif record != before:
                 self._write(record)
             self.record = record
             return admission, now
@@ -276,8 +294,7 @@ class Gate:
         now = self._clock()
         record = self.record
         try:
-            ledgered = record.ledgered + is_ledgered
-            self._write(record._replace(is_in_flight=False, ended=now, ledgered=ledgered))
+            self._write(_ended(record, now, record.ledgered + is_ledgered))
         finally:
             self._unlock()
         return now
@@ -336,8 +353,11 @@ class Gate:
         except OSError as problem:
             words = f"cannot keep the pace of a domain in {self.path}: {problem.strerror}"
             raise GateError(problem.errno, words) from problem
-        before = self._seen.ljust(2 * _SLOT, b"\0")
-        self._seen = before[:place] + data + before[place + _SLOT :]
+        before = self._seen
+        if place:
+            self._seen = before[:_SLOT].ljust(_SLOT, b"\0") + data
+        else:
+            self._seen = data + before[_SLOT:]
         self._known = self.record = record
 
 

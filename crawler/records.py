@@ -216,12 +216,16 @@ _SCALARS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
 }
 
 
-def dump(record: Record) -> bytes:
-    """The record as one JSON object, without checksum and newline (those are the spool's)."""
+def dump(record: Record, **changes: Any) -> bytes:
+    """The record as one JSON object, without checksum and newline (those are the spool's).
+
+    `changes` are written in the place of the record's own members.
+    """
     fields: dict[str, Any] = {"v": VERSION, "kind": record.kind}
     for name in record.__dataclass_fields__:
         if name != "kind":
             fields[name] = getattr(record, name)
+    fields.update(changes)
     try:
         return orjson.dumps(fields, default=tuple)  # ledger entries are named tuples
     except TypeError:  # half a surrogate pair in what a page said; JSON in UTF-8 cannot hold it
