@@ -138,7 +138,7 @@ class Mapper:
                 *[(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES],
             ],
         )
-        self.store.counts["frontier"] = 0
+        self.store.begin_counting()
         self._enter_run(run)
         for entry in self.config.quality:
             for seed in entry.seeds:

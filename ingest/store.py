@@ -138,16 +138,25 @@ class Store:
         self.db.execute("COMMIT")
 
     def _load_counts(self) -> dict[str, int]:
-        """Figures for the heartbeat, kept up from here on."""
-        errors = tuple(ERRORS)
-        marks = ",".join("?" * len(errors))
+        """Figures for the heartbeat, of the newest run, kept up from here on."""
+        run, _ = self.last_run()
+        errors = orjson.dumps([state.value for state in ERRORS]).decode()
+        visited, failed = self.db.execute(
+            "SELECT coalesce(sum(visited_run = ?1), 0), coalesce(sum(seen_run = ?1 AND state IN"
+            " (SELECT value FROM json_each(?2))), 0) FROM pages",
+            (run, errors),
+        ).fetchone()
         return {
-            "pages": self._first("SELECT coalesce(sum(visited_run IS NOT NULL), 0) FROM pages"),
+            "pages": visited,
             "known": self._next_page - 1,
             "links": self._first("SELECT coalesce(sum(links), 0) FROM domain_links"),
             "frontier": self._first("SELECT count(*) FROM frontier"),
-            "errors": self._first(f"SELECT count(*) FROM pages WHERE state IN ({marks})", errors),
+            "errors": failed,
         }
+
+    def begin_counting(self) -> None:
+        """A new run: what it has visited, what waits and what failed is counted from nothing."""
+        self.counts |= {"pages": 0, "frontier": 0, "errors": 0}
 
     def _first(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return int(self.db.execute(sql, parameters).fetchone()[0])
@@ -699,11 +708,10 @@ class Store:
     def _settle_memory(self, done: Changes) -> None:
         """After a commit: what was written is what is stored; and the oldest memories may go."""
         for page in [*done.new_pages, *done.pages.values()]:
-            before = page.stored_state
-            self.counts["errors"] += (page.state in ERRORS) - (before in ERRORS)
-            if page.visit is not None and page.stored_visited_run is None:
-                self.counts["pages"] += 1
+            was_error = page.stored_state in ERRORS and not page.is_reentered
+            self.counts["errors"] += (page.state in ERRORS) - was_error
             if page.visit is not None:
+                self.counts["pages"] += 1
                 page.stored_visited_run = page.visited_run
                 page.visit = None
             page.stored_state = page.state

@@ -205,6 +205,23 @@ def test_the_next_run_walks_again_and_keeps_history(rules: Config) -> None:
     assert parts(rules.output.database_path) == parts(other.output.database_path)
 
 
+def test_the_heartbeats_figures_are_those_of_the_run_at_hand(rules: Config) -> None:
+    write(rules, "scheduler", [*begun(), RunEvent(1, AT, "finished")])
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    write(rules, "scheduler", begun(2, LATER))
+    write(rules, "fetcher-01", results(2)[:1])
+    counted = start(rules)
+    while counted.step():
+        pass
+    loaded = Store(rules.output.database_path, rules)
+    for figures in (counted.store.counts, loaded.counts):
+        assert (figures["pages"], figures["errors"]) == (1, 0)
+    assert counted.store.counts == loaded.counts
+    loaded.close()
+    counted.shutdown()
+
+
 def test_changed_rules_draw_the_map_anew_and_keep_the_old_one(rules: Config) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results())
