@@ -20,8 +20,8 @@ from tests.ingest.terrains import (
     terrains,
 )
 
-_SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-_FEWER = settings(_SETTINGS, max_examples=80)
+_SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+_FEWER = settings(_SETTINGS, max_examples=50)
 
 
 @_SETTINGS

@@ -200,9 +200,12 @@ def test_what_wider_rules_left_waiting_in_an_earlier_run_waits_in_the_next_one_t
     assert db.execute("SELECT status FROM runs ORDER BY id").fetchall() == [("completed",), ("interrupted",)]
 
 
-def test_progress_is_told_and_ends_with_everything(rules: Config, tmp_path: Path) -> None:
+def test_progress_is_told_and_ends_with_everything(
+    rules: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingest.replay.BATCH", 20)
     write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", [replace(results()[0], error=str(n)) for n in range(4500)])
+    write(rules, "fetcher-01", [replace(results()[0], error=str(n)) for n in range(100)])
     told: list[tuple[int, int]] = []
     replay(rules, tmp_path / "new.db", progress=lambda done, total: told.append((done, total)))
     assert len(told) >= 3
