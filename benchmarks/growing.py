@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from crawler.runs import Run, RunStatus, write_run
 from crawler.spool import Writer
 from crawler.workspace import Workspace
 
+WINDOW = 4_000  # pages
 _AT = "2026-01-01T00:00:00.000Z"
 _SPREAD = math.sqrt(2 * math.log(MEAN_LINKS / MEDIAN_LINKS))
 
@@ -46,28 +47,39 @@ class GrowingWeb:
     def is_visitable(self, number: int) -> bool:
         return not (number % 10 in (3, 6, 9) and number > 3)
 
-    def results(self, known: int, seed: int = 5) -> Iterator[PageResult]:
-        """Visits in the order in which pages were found, until this many URLs are known."""
+    def results(self, known: int, windows: Sequence[int] = (), seed: int = 5) -> Iterator[PageResult]:
+        """Visits in the order in which pages were found, until this many URLs are known.
+
+        The map grows fast (three links in ten are new), except in the windows: the `WINDOW` pages from when so many
+        URLs are known have the mix of an ordinary crawl, one new link in ten, so that they can be compared.
+        """
         rng = random.Random(seed)
-        following, visited = 3, 0
-        uniform, choices = rng.random, rng.choices
+        following, visited, pages = 3, 0, 0
+        waiting = sorted(windows)
+        self.windows: list[tuple[int, int]] = []
         while following < known:
+            if waiting and following >= waiting[0]:
+                waiting.pop(0)
+                self.windows.append((pages, pages + WINDOW))
+            is_window = bool(self.windows) and pages < self.windows[-1][1]
             while not self.is_visitable(visited):
                 visited += 1
             count = max(3, min(1500, round(rng.lognormvariate(math.log(MEDIAN_LINKS), _SPREAD))))
-            new = max(2, count * 3 // 10)
+            new = max(2, count // 10 if is_window else count * 3 // 10)
             far = count // 4
             near = max(0, count - new - far)
             low, high = max(0, visited - 100), min(following, visited + 100)
             numbers = [
-                *choices(range(low, high), k=near),
-                *[int(uniform() * following) for _ in range(far)],
+                *rng.choices(range(low, high), k=near),
+                # Some pages are linked to far more often than others.
+                *[int(rng.random() ** 3 * following) for _ in range(far)],
                 *range(following, following + new),
             ]
             following += new
             hrefs = tuple(dict.fromkeys(map(self.url, numbers)))
             yield page_result(self.url(visited), visited, hrefs, f"Page {visited}")
             visited += 1
+            pages += 1
 
     def answer(self, host: str, method: str, target: str) -> Answer:
         if target == "/robots.txt":
