@@ -40,7 +40,7 @@ from ingest.store import Changes, Store, StoreError, describe
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 1000  # results to a commit
+BATCH = 450  # results to a commit: at 85 links each they may bring 60,000 pages into memory
 _GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
 _GATHER_LONG = 1.0  # … and while there is plenty to do without them
 _PLENTY = 20_000  # pages in the frontier

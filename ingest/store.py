@@ -40,7 +40,7 @@ _OUT_LINKS = (
     " WHERE links.id BETWEEN ? AND ? AND last_run = ?"
 )
 _CHUNK = 5000
-GENERATION = 60_000  # pages kept in memory, twice
+GENERATION = 40_000  # pages kept in memory, twice, beside those of the batch at hand
 
 
 class StoreError(SumiError):
@@ -510,7 +510,8 @@ class Store:
                     p.seen_run,
                     p.family,
                 )
-                for p in done.new_pages
+                # In the order of the index, which is the large tree here; the table grows at its end in any order.
+                for p in sorted(done.new_pages, key=_by_hash)
             ],
         )
         dirty = sorted(done.pages.values(), key=_by_id)
@@ -629,7 +630,7 @@ class Store:
             )
 
     def _write_frontier(self, done: Changes) -> None:
-        added: dict[int, list[int]] = {}  # priority → pages
+        added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
         moved: dict[int, list[int]] = {}
         gone: list[int] = []
         for page in [*done.new_pages, *done.pages.values()]:
@@ -640,7 +641,7 @@ class Store:
                 assert page.depth is not None
                 rank = priority(page.depth, page.domain.klass)
                 if not was_queued:
-                    added.setdefault(rank, []).append(page.id)
+                    added.setdefault(rank, []).append((page.domain.id, page.id))
                 elif rank != page.stored_priority:
                     moved.setdefault(rank, []).append(page.id)
                 page.stored_priority = rank
@@ -652,12 +653,12 @@ class Store:
             self.counts["frontier"] -= left.rowcount
         for rank, numbers in moved.items():
             self.db.execute(f"UPDATE frontier SET priority = ? WHERE id IN {listed}", (rank, _json(numbers)))
-        for rank, numbers in added.items():
+        for rank, places in added.items():
             joined = self.db.execute(
                 "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id)"
                 " SELECT pages.id, pages.id, ?, ?, domain_id FROM json_each(?) AS wanted"
                 " CROSS JOIN pages ON pages.id = wanted.value",
-                (rank, done.latest or now_text(), _json(sorted(numbers))),
+                (rank, done.latest or now_text(), _json([number for _, number in sorted(places)])),
             )
             self.counts["frontier"] += joined.rowcount
 
@@ -750,6 +751,10 @@ def _by_id(page: Page) -> int:
     return page.id
 
 
+def _by_hash(page: Page) -> int:
+    return page.hash
+
+
 def _may_be_trapped(page: Page) -> bool:
     return page.domain.klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
 
@@ -774,7 +779,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA cache_size = -98304")  # 96 MB
-        db.execute("PRAGMA wal_autocheckpoint = 20000")
+        db.execute("PRAGMA wal_autocheckpoint = 50000")  # 200 MB: what is written often goes to the file once
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return db
