@@ -60,6 +60,7 @@ from crawler.politeness import (
     fair_share,
     is_in_force,
     read_clock,
+    resting,
 )
 from crawler.pool import run_pool
 from crawler.records import (
@@ -525,6 +526,8 @@ class Fetcher:
                     self._write(replace(wish, at=now_text()))
                 elif isinstance(wish, Pause):
                     domain.wish = None
+                    # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long.
+                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds))
                     self._due_queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 else:

@@ -223,8 +223,8 @@ class Domain:
             return record
         ledgered = min(record.sent, record.ledgered + self.uncounted)
         closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        run, sent, _, is_in_flight, ended, delay, _, untold, mark = record
-        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, self.mark or mark)
+        run, sent, _, is_in_flight, ended, delay, _, untold, mark, rest = record
+        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, self.mark or mark, rest)
 
     def step_over(self, left: LeftBehind) -> None:
         """Jobs are done one after the other: all up to the last one with a result are settled."""

@@ -35,8 +35,10 @@ from crawler.settings import Config
 _SLOT = 128
 _MAGIC = b"SRG1"
 # magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
-# last end (monotonic ns, wall ms), lost and not told yet, then how far the ledger was counted: writer, segment, offset
-_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQ28x")
+# last end (monotonic ns, wall ms), lost and not told yet, how far the ledger was counted (writer, segment, offset),
+# the rest that a visit has promised (ms)
+_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQI24x")
+_LONGEST_REST_MS = 0xFFFFFFFF
 _CLOSED = ("", "rate-limited", "request-limit", "crawl-delay")
 
 
@@ -87,6 +89,7 @@ class GateRecord(NamedTuple):
     closes: Closure | None = None
     untold: int = 0  # requests found lost, whose record may not have reached the spool behind `mark`
     mark: LedgerMark = NO_MARK
+    rest_ms: int = 0  # a visit waits before it asks again (Retry-After, say): nobody else asks before that either
 
 
 # -- deciding ---------------------------------------------------------------------------------------------
@@ -110,7 +113,12 @@ def next_allowed(record: GateRecord, delay_ms: int) -> int:
     """The monotonic nanosecond from which the next request may start. The record must be settled."""
     if record.ended is None:
         return 0
-    return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms) * 1_000_000
+    return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.rest_ms) * 1_000_000
+
+
+def resting(record: GateRecord, seconds: float) -> GateRecord:
+    """The record once a visit has promised to let this much time pass. It holds until the next request leaves."""
+    return record._replace(rest_ms=min(int(seconds * 1000), _LONGEST_REST_MS))
 
 
 def is_in_force(closure: Closure, config: Config) -> bool:
@@ -170,13 +178,13 @@ def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Open | 
 
 def _left(record: GateRecord, sent: int, crawl_delay_ms: int) -> GateRecord:
     """The record of a request that is about to leave."""
-    run, _, ledgered, _, ended, _, closes, untold, mark = record
+    run, _, ledgered, _, ended, _, closes, untold, mark, _ = record
     return GateRecord(run, sent, ledgered, True, ended, crawl_delay_ms, closes, untold, mark)
 
 
 def _ended(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
     """The record of a request that ended just now."""
-    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark = record
+    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark, _ = record
     return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark)
 
 
@@ -201,6 +209,7 @@ def pack(record: GateRecord, sequence: int) -> bytes:
         ended.wall_ms if ended else 0,
         record.untold,
         *record.mark,
+        record.rest_ms,
     )
     return body + zlib.crc32(body).to_bytes(4, "little")
 
@@ -209,15 +218,30 @@ def unpack(data: bytes) -> tuple[int, GateRecord] | None:
     """(sequence, record) of one slot, or None if it is not whole."""
     if len(data) < _SLOT or zlib.crc32(data[: _SLOT - 4]) != int.from_bytes(data[_SLOT - 4 : _SLOT], "little"):
         return None
-    (magic, sequence, run, sent, ledgered, in_flight, closed, at, limit, delay, boot, mono, wall, untold, *mark) = (
-        _LAYOUT.unpack_from(data)
-    )
+    (
+        magic,
+        sequence,
+        run,
+        sent,
+        ledgered,
+        in_flight,
+        closed,
+        at,
+        limit,
+        delay,
+        boot,
+        mono,
+        wall,
+        untold,
+        *mark,
+        rest,
+    ) = _LAYOUT.unpack_from(data)
     if magic != _MAGIC or closed >= len(_CLOSED):
         return None
     closes = Closure(_CLOSED[closed], at, None if limit < 0 else limit) if closed else None
     ended = None if mono < 0 else Moment(boot.hex(), mono, wall)
-    record = GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, untold, LedgerMark(*mark))
-    return sequence, record
+    counted = LedgerMark(*mark)
+    return sequence, GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, untold, counted, rest)
 
 
 def newest(data: bytes) -> tuple[int, GateRecord] | None:

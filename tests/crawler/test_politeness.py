@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from crawler.politeness import (
     newest,
     next_allowed,
     pack,
+    resting,
     settle,
     unpack,
 )
@@ -155,7 +157,24 @@ records = st.builds(
     ),
     untold=st.integers(0, 2**32 - 1),
     mark=st.builds(LedgerMark, st.integers(0, 999), st.integers(0, 2**60), st.integers(0, 2**60)),
+    rest_ms=st.integers(0, 2**32 - 1),
 )
+
+
+def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_that_request(tmp_path: Path) -> None:
+    clock = Clock()
+    gate = Gate(tmp_path / "gate", clock)
+    assert isinstance(gate.try_enter(1, DELAY, 99)[0], Open)
+    gate.leave()
+    gate.update(1, partial(resting, seconds=120))
+    gate.close()
+    other = Gate(tmp_path / "gate", clock)  # another process, after a crash
+    ended = clock.now.mono_ns
+    assert other.try_enter(1, DELAY, 99)[0] == NotYet(ended + 120 * 10**9)
+    clock.pass_ms(120_000)
+    assert isinstance(other.try_enter(1, DELAY, 99)[0], Open)
+    other.leave()
+    assert other.try_enter(1, DELAY, 99)[0] == NotYet(clock.now.mono_ns + DELAY * 1_000_000)
 
 
 @given(records, st.integers(0, 2**60))

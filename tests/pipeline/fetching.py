@@ -39,6 +39,8 @@ class PlainTerrain:
         if target == "/robots.txt":
             body = self.robots.get(host, ROBOTS)
             return Answer(response(200, body, "text/plain", with_body=with_body))
+        if target.startswith("/503"):
+            return Answer(response(503, b"", headers=(("Retry-After", "3"),), with_body=with_body))
         if target.startswith("/429"):
             return Answer(response(429, b"", with_body=with_body))
         page = f'<title>{target}</title><a href="/next{target}">next</a>'.encode()

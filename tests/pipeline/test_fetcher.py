@@ -494,3 +494,27 @@ class _Ending(Fetcher):
 
     def _is_finished(self) -> bool:
         return super()._is_finished() or self.counts.pages >= self._wanted
+
+
+def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_path: Path) -> None:
+    """Retry-After is a minimum, also for whoever takes over from a fetcher that was killed while it waited."""
+    with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
+        config = config_for(served, tmp_path / "workspace", CrawlerSettings(minimum_time_on_page=DELAY, retry_delay=1))
+        workspace = prepare(config)
+        release(workspace, ["https://d0.test/503"])
+
+        def asked() -> list[Seen]:
+            return [seen for seen in served.requests() if seen.target == "/503"]
+
+        def is_resting() -> bool:
+            return workspace.gate_of("d0.test").exists() and Gate(workspace.gate_of("d0.test")).look().rest_ms == 3000
+
+        with running(start_fetcher(config, tmp_path)) as fetcher:
+            wait_for(is_resting)
+            os.kill(fetcher.pid, signal.SIGKILL)
+            fetcher.wait()
+        before = len(asked())
+        with running(start_fetcher(config, tmp_path)) as fetcher:
+            wait_for(lambda: len(asked()) > before)
+        seen = asked()
+        assert seen[before].at_ns - seen[before - 1].at_ns >= 3 * 10**9
