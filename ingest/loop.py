@@ -36,7 +36,8 @@ from ingest.mapper import Mapper
 from ingest.plan import priority
 from ingest.replay import Redrawn, redraw
 from ingest.retention import drop_old_results
-from ingest.store import Changes, Store, StoreError, describe
+from ingest.store import Store, StoreError, describe
+from ingest.writing import Changes
 
 log = logging.getLogger("sumi.ingest")
 

@@ -41,7 +41,8 @@ from ingest.plan import (
     stronger,
 )
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
-from ingest.store import Changes, Store
+from ingest.store import Store
+from ingest.writing import Changes
 
 
 class Mapper:

@@ -1,7 +1,5 @@
-"""The only writable connection to the map. Loads what a batch needs, writes what it changed, in one transaction.
-
-Everything goes in batches and in the order of the tree it goes into: rows of one page lie together, and sorted
-keys visit each leaf of an index once.
+"""The only writable connection to the map. Loads what a batch needs, and commits what it changed in one transaction
+(`ingest.writing` knows how). Everything is asked for in batches: one statement for many pages.
 """
 
 from __future__ import annotations
@@ -19,14 +17,15 @@ from crawler.classify import Classifier, DomainClass
 from crawler.control import now_text
 from crawler.errors import SumiError
 from crawler.settings import Config
-from crawler.spool import Cursor, Damage
+from crawler.spool import Cursor
 from crawler.states import ERRORS, PageState
 from crawler.traps import shape_error
 from crawler.urls import hash64
-from ingest.depth import NOWHERE, Distances, parse_reach, reach_bytes
+from ingest.depth import NOWHERE, Distances, parse_reach
 from ingest.known import Domain, Generations, Page
-from ingest.plan import CLOSED_AS, priority
+from ingest.plan import priority
 from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+from ingest.writing import Changes, ChangeWriter, json_list
 
 _PAGE_COLUMNS = (
     "pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
@@ -45,35 +44,6 @@ GENERATION = 40_000  # pages kept in memory, twice, beside those of the batch at
 
 class StoreError(SumiError):
     """The map cannot be used; the message says why and what to do."""
-
-
-class Changes:
-    """What a batch did, beside the pages and domains themselves. Emptied by every commit."""
-
-    def __init__(self) -> None:
-        self.new_pages: list[Page] = []
-        self.pages: dict[int, Page] = {}  # dirty ones that are in the database already
-        self.domains: dict[int, Domain] = {}
-        self.links: dict[int, list[tuple[int, int]]] = {}  # from page → [(to page, kind)]
-        self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
-        self.domain_links: dict[int, int] = {}  # from << 32 | to → links more
-        self.references: list[tuple[Page, int]] = []  # (listed page, referrer's id), new ones only
-        self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
-        self.closed_domains: dict[int, Domain] = {}
-        self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
-        self.closed_families: list[tuple[int, str, str, str, tuple[str, ...]]] = []
-        self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
-        self.unheld: list[int] = []
-        self.events: list[int] = []
-        self.positions: dict[str, Cursor] = {}
-        self.damage: list[tuple[str, Damage]] = []
-        self.done: list[Page] = []  # pages whose visit was taken in
-        self.latest = ""  # the latest clock among the records
-
-    def is_empty(self) -> bool:
-        return not (
-            self.new_pages or self.pages or self.domains or self.links or self.positions or self.damage or self.events
-        )
 
 
 class Store:
@@ -99,6 +69,7 @@ class Store:
         self._next_page = self._first("SELECT coalesce(max(id), 0) + 1 FROM pages")
         self._next_domain = self._first("SELECT coalesce(max(id), 0) + 1 FROM domain_states")
         self.counts = self._load_counts()
+        self._writer = ChangeWriter(self.db, self.distances, self._origins, self.counts)
 
     # -- opening -------------------------------------------------------------------------------------
 
@@ -421,27 +392,7 @@ class Store:
         db = self.db
         db.execute("BEGIN IMMEDIATE")
         try:
-            self._write_domains(done)
-            self._write_pages(done)
-            self._write_links(done, run)
-            self._write_references(done, run)
-            self._write_frontier(done)
-            self._write_closures(done, run)
-            db.executemany(
-                "INSERT OR IGNORE INTO held_results VALUES (?, ?, ?)",
-                [(number, held_run, line) for number, (held_run, line) in done.held.items()],
-            )
-            db.executemany("DELETE FROM held_results WHERE id = ?", [(number,) for number in done.unheld])
-            db.executemany("INSERT OR IGNORE INTO applied_events VALUES (?)", [(number,) for number in done.events])
-            db.executemany(
-                "INSERT OR IGNORE INTO quarantine VALUES (?, ?, ?, ?, ?)",
-                [(w, d.segment, d.offset, d.reason, len(d.raw)) for w, d in done.damage],
-            )
-            db.executemany(
-                "INSERT INTO spool_positions VALUES (?, ?, ?) ON CONFLICT(writer) DO UPDATE SET"
-                " segment = excluded.segment, offset = excluded.offset",
-                [(writer, cursor.segment, cursor.offset) for writer, cursor in done.positions.items()],
-            )
+            self._writer.write(done, run)
             for sql, parameters in extra:
                 db.execute(sql, parameters)
             db.execute("COMMIT")
@@ -451,260 +402,6 @@ class Store:
             raise
         self._settle_memory(done)
         return done
-
-    def _write_domains(self, done: Changes) -> None:
-        rows = [
-            (
-                d.klass.value,
-                d.run,
-                d.request_count,
-                d.lost_requests,
-                int(d.closed == "rate-limited"),
-                d.closed,
-                d.closed_at_request,
-                d.robots_at,
-                d.robots_outcome,
-                d.robots_status,
-                d.crawl_delay,
-                d.first_seen_run,
-                d.name,
-                d.id,
-            )
-            for d in done.domains.values()
-        ]
-        self.db.executemany(
-            "INSERT INTO domain_states (class, run, request_count, lost_requests, rate_limited, closed_reason,"
-            " closed_at_request, robots_fetched_at, robots_outcome, robots_status, crawl_delay, first_seen_run, domain,"
-            " id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT(id) DO UPDATE SET class = excluded.class, run = excluded.run,"
-            " request_count = excluded.request_count, lost_requests = excluded.lost_requests,"
-            " rate_limited = excluded.rate_limited, closed_reason = excluded.closed_reason,"
-            " closed_at_request = excluded.closed_at_request, robots_fetched_at = excluded.robots_fetched_at,"
-            " robots_outcome = excluded.robots_outcome, robots_status = excluded.robots_status,"
-            " crawl_delay = excluded.crawl_delay",
-            rows,
-        )
-        self.db.executemany(
-            "UPDATE domain_states SET robots_txt = ? WHERE id = ?",
-            [(body, number) for number, body in done.robots.items()],
-        )
-
-    def _write_pages(self, done: Changes) -> None:
-        self.db.executemany(
-            "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
-            " wire_url, domain_id, depth, reach, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    p.id,
-                    p.key,
-                    p.domain.name,
-                    p.state.value,
-                    p.at,
-                    p.discovered_run,
-                    p.error,
-                    p.hash,
-                    p.wire,
-                    p.domain.id,
-                    p.depth,
-                    reach_bytes(p.reach),
-                    p.seen_run,
-                    p.family,
-                )
-                # In the order of the index, which is the large tree here; the table grows at its end in any order.
-                for p in sorted(done.new_pages, key=_by_hash)
-            ],
-        )
-        dirty = sorted(done.pages.values(), key=_by_id)
-        self._write_standings([p for p in dirty if p.visit is None])
-        self.db.executemany(
-            "UPDATE pages SET redirect_to = NULL WHERE id = ?",
-            [(p.id,) for p in dirty if p.is_reentered and p.redirect_to is None],
-        )
-        visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
-        self.db.executemany(
-            "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ?, redirect_to = ?,"
-            " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
-            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
-            [
-                (
-                    p.state.value,
-                    p.error,
-                    p.depth,
-                    reach_bytes(p.reach),
-                    p.seen_run,
-                    p.redirect_to,
-                    p.visit.title,
-                    p.visit.status,
-                    p.visit.content_type,
-                    p.visit.last_modified,
-                    p.visit.at,
-                    p.visit.retries,
-                    p.visit.run,
-                    int(p.visit.nofollow),
-                    p.visit.links_cut,
-                    p.visit.bytes,
-                    p.id,
-                )
-                for p in visited
-                if p.visit is not None
-            ],
-        )
-        self._write_depths(done.new_pages, dirty)
-
-    def _write_standings(self, pages: list[Page]) -> None:
-        """What pages have become without a visit. Far the most frequent change, so it stays off every index.
-
-        Pages that became the same are written by one statement; what stands alone goes one by one.
-        """
-        groups: dict[tuple[str, str | None, int | None, int, int], list[int]] = {}
-        for page in pages:
-            same = (page.state.value, page.error, page.depth, page.reach, page.seen_run)
-            groups.setdefault(same, []).append(page.id)
-        sql = "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ? WHERE id "
-        single: list[tuple[Any, ...]] = []
-        for (state, error, depth, reach, seen), numbers in groups.items():
-            values = (state, error, depth, reach_bytes(reach), seen)
-            if len(numbers) < 4:
-                single += [(*values, number) for number in numbers]
-            else:
-                self.db.execute(sql + "IN (SELECT value FROM json_each(?))", (*values, _json(numbers)))
-        self.db.executemany(sql + "= ?", single)
-
-    def _write_depths(self, fresh: list[Page], dirty: list[Page]) -> None:
-        """Only what changed: within a run depths are lowered or added, and only a new run takes some away."""
-        changed = self.distances.differences
-        groups: dict[tuple[int, int], list[int]] = {}  # (origin, depth) → pages
-        lost: list[int] = []
-        for page in [*fresh, *dirty]:
-            number, before, after = page.id, page.stored_reach, page.reach
-            if before != after:
-                for same in changed(before, after):
-                    groups.setdefault(same, []).append(number)
-                if page.is_reentered:
-                    lost += [number << 16 | origin for origin in self.distances.vanished(before, after)]
-        if lost:
-            self.db.execute("DELETE FROM page_depths WHERE id IN (SELECT value FROM json_each(?))", (_json(lost),))
-        self.db.executemany(
-            "INSERT INTO page_depths SELECT value << 16 | ?1, value, ?2, ?3 FROM json_each(?4) WHERE true"
-            " ON CONFLICT(id) DO UPDATE SET depth = excluded.depth",
-            [(o, self._origins[o], depth, _json(numbers)) for (o, depth), numbers in sorted(groups.items())],
-        )
-
-    def _write_links(self, done: Changes, run: int) -> None:
-        # A page's links go in as one list: a third of the cost of binding them row by row (0.45 against 1.3 µs).
-        self.db.executemany(
-            "INSERT INTO links SELECT ?1 << 32 | value, ?1, value, ?2, ?2, ?3 FROM json_each(?4) WHERE true"
-            " ON CONFLICT(id) DO UPDATE SET last_run = excluded.last_run, kind = excluded.kind",
-            [
-                (source, run, edges[0][1], _json(sorted([target for target, _ in edges])))
-                for source, edges in sorted(done.links.items())
-                if edges
-            ],
-        )
-        self.db.executemany(
-            "INSERT INTO domain_links VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
-            [(pair, pair >> 32, pair & 0xFFFFFFFF, more) for pair, more in sorted(done.domain_links.items())],
-        )
-
-    def _write_references(self, done: Changes, run: int) -> None:
-        if not done.references:
-            return
-        for klass, urls, referrers in (
-            (DomainClass.BLACKLISTED, "blacklisted_urls", "blacklisted_referrers"),
-            (DomainClass.STUBBED, "stubbed_urls", "stubbed_referrers"),
-        ):
-            mine = [(page, source) for page, source in done.references if page.domain.klass is klass]
-            sources: dict[int, list[int]] = {}
-            pages: dict[int, Page] = {}
-            for page, source in mine:
-                pages[page.id] = page
-                sources.setdefault(page.id, []).append(source)
-            self.db.executemany(
-                f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT(id) DO UPDATE SET reference_count = reference_count + excluded.reference_count",
-                [(n, pages[n].key, pages[n].domain.name, len(found), run) for n, found in sorted(sources.items())],
-            )
-            self.db.executemany(
-                f"INSERT OR IGNORE INTO {referrers} SELECT ?1 << 32 | value, ?1, value, ?2 FROM json_each(?3)",
-                [(number, run, _json(sorted(found))) for number, found in sorted(sources.items())],
-            )
-
-    def _write_frontier(self, done: Changes) -> None:
-        added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
-        moved: dict[int, list[int]] = {}
-        gone: list[int] = []
-        for page in [*done.new_pages, *done.pages.values()]:
-            is_queued = page.state is PageState.QUEUED
-            # The frontier of a new run begins empty: what the run before left waiting is not in it.
-            was_queued = page.stored_state is PageState.QUEUED and not page.is_reentered
-            if is_queued:
-                assert page.depth is not None
-                rank = priority(page.depth, page.domain.klass)
-                if not was_queued:
-                    added.setdefault(rank, []).append((page.domain.id, page.id))
-                elif rank != page.stored_priority:
-                    moved.setdefault(rank, []).append(page.id)
-                page.stored_priority = rank
-            elif was_queued:
-                gone.append(page.id)
-        listed = "(SELECT value FROM json_each(?))"
-        if gone:
-            left = self.db.execute(f"DELETE FROM frontier WHERE id IN {listed}", (_json(gone),))
-            self.counts["frontier"] -= left.rowcount
-        for rank, numbers in moved.items():
-            self.db.execute(f"UPDATE frontier SET priority = ? WHERE id IN {listed}", (rank, _json(numbers)))
-        for rank, places in added.items():
-            joined = self.db.execute(
-                "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id)"
-                " SELECT pages.id, pages.id, ?, ?, domain_id FROM json_each(?) AS wanted"
-                " CROSS JOIN pages ON pages.id = wanted.value",
-                (rank, done.latest or now_text(), _json([number for _, number in sorted(places)])),
-            )
-            self.counts["frontier"] += joined.rowcount
-
-    def _write_closures(self, done: Changes, run: int) -> None:
-        """Closing a domain or a family settles all that waits in it, however much that is, without loading it.
-
-        What is in memory may then lag behind the rows; the mapper settles a page that was not visited before it
-        writes it. Families come first, as in `plan.settle`, and take over what their domain's closure had settled.
-        """
-        texts = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
-        unvisited = "seen_run = :run AND visited_run IS NOT :run"
-        for number, domain_name, family, error, spare in done.closed_families:
-            parameters = {"family": number, "run": run, "spare": orjson.dumps(spare).decode(), "texts": texts}
-            self.db.execute(
-                "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
-                (number, run, domain_name, family, error, parameters["spare"]),
-            )
-            waiting = (
-                f"SELECT id FROM pages WHERE family = :family AND {unvisited}"
-                " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
-                " AND url NOT IN (SELECT value FROM json_each(:spare))"
-            )
-            gone = self.db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
-            self.db.execute(
-                f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})",
-                {**parameters, "error": error},
-            )
-            self.counts["frontier"] -= gone
-            self.counts["errors"] += gone
-        for domain in done.closed_domains.values():
-            assert domain.closed is not None
-            state, error = CLOSED_AS[domain.closed]
-            self.db.execute(
-                "UPDATE pages SET state = ?, error_message = ?"
-                " WHERE id IN (SELECT page_id FROM frontier WHERE domain_id = ?)",
-                (state.value, error, domain.id),
-            )
-            gone = self.db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
-            self.counts["frontier"] -= gone
-            self.counts["errors"] += gone if state in ERRORS else 0
-            if domain.id in done.closed_harder:
-                self.db.execute(
-                    f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain AND {unvisited}"
-                    " AND error_message IN (SELECT value FROM json_each(:texts))",
-                    {"state": state.value, "error": error, "domain": domain.id, "run": run, "texts": texts},
-                )
 
     def _settle_memory(self, done: Changes) -> None:
         """After a commit: what was written is what is stored; and the oldest memories may go."""
@@ -747,27 +444,14 @@ _DOMAINS_BY_NAME = (
 )
 
 
-def _by_id(page: Page) -> int:
-    return page.id
-
-
-def _by_hash(page: Page) -> int:
-    return page.hash
-
-
 def _may_be_trapped(page: Page) -> bool:
     return page.domain.klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
-
-
-def _json(numbers: Sequence[int]) -> str:
-    """A list as one parameter, for json_each."""
-    return orjson.dumps(numbers).decode()
 
 
 def _chunks(items: Sequence[int]) -> Iterator[str]:
     """The numbers as JSON lists of bounded length."""
     for start in range(0, len(items), _CHUNK):
-        yield _json(items[start : start + _CHUNK])
+        yield json_list(items[start : start + _CHUNK])
 
 
 def _open(path: Path) -> sqlite3.Connection:
