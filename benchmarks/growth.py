@@ -266,7 +266,7 @@ def restarted(plan: Plan, folder: Path, config: Path, served: Served, steps: Ste
         requests = len(served.requests())
         steps.say("Paused")
         (folder / "workspace" / "pause").touch()
-        time.sleep(5)
+        time.sleep(10)  # what is in flight ends, and so does the batch at hand
         before = _everybodys_cpu(process.pid)
         count = len(served.requests())
         time.sleep(10)
