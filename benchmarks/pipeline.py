@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="two minutes instead of ten")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
     parser.add_argument("--workers", type=int, default=0, help="fetcher processes of the pipeline; 0: as it chooses")
-    parser.add_argument("--open", type=int, default=100, help="max-concurrent-pages-open of the pipeline")
+    parser.add_argument("--open", type=int, default=20, help="max-concurrent-pages-open: as the bare loop has")
     parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
