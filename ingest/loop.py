@@ -9,7 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import sqlite3
@@ -47,7 +46,6 @@ _GATHER = 0.25  # seconds that results may gather while many come in: large batc
 _GATHER_LONG = 1.0  # … and while there is plenty to do without them
 _PLENTY = 20_000  # pages in the frontier
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
-_TRIM_EVERY = 10  # batches
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
 
@@ -68,7 +66,6 @@ class Ingest:
         self._feed.append(dump(Feed(self.mapper.run, resync=True)))
         self._drop_old_feed()
         self._taken = 0
-        self._batches = 0
         self._later_runs: set[int] = set()  # of which there are results that have to wait
         self._looked_for_writers = 0.0
         control.facts = self.facts
@@ -136,9 +133,6 @@ class Ingest:
         self._write_feed(done)
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._drop_old_results()
-        self._batches += 1
-        if self._batches % _TRIM_EVERY == 0:
-            give_back_memory()
         return max(len(batch), 1)
 
     def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
@@ -269,18 +263,6 @@ class Ingest:
             reader.close()
         self._feed.close()
         self.store.close()
-
-
-def give_back_memory() -> None:
-    """Hand the holes in the heap back to the system, where the C library can.
-
-    A batch makes tens of thousands of objects between SQLite's pages and frees them again; what is left between
-    those pages is not given back by itself, and in a long run grows to as much as is in use.
-    """
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):
-        pass  # another C library
 
 
 def run_ingest(config: Config, *, drain: bool = False) -> int:
