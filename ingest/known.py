@@ -24,9 +24,7 @@ class Domain:
         "crawl_delay",
         "first_seen_run",
         "id",
-        "is_dirty",
         "is_listed",
-        "is_new",
         "klass",
         "lost_requests",
         "name",
@@ -54,8 +52,6 @@ class Domain:
         self.robots_outcome: str | None = None
         self.robots_status: int | None = None
         self.crawl_delay: float | None = None
-        self.is_new = True
-        self.is_dirty = True
 
     def enter_run(self, run: int) -> None:
         """A new run counts anew and knows of no closure."""
@@ -65,7 +61,6 @@ class Domain:
             self.closed_at_request = None
             self.request_count = 0
             self.lost_requests = 0
-            self.is_dirty = True
 
 
 class Page:
@@ -80,7 +75,6 @@ class Page:
         "family",
         "hash",
         "id",
-        "is_dirty",
         "is_reentered",
         "key",
         "reach",
@@ -125,7 +119,6 @@ class Page:
         self.stored_priority = 0
         self.stored_reach = 0
         self.stored_visited_run: int | None = None
-        self.is_dirty = False
         self.is_reentered = False  # a new run has seen it; depths of the run before may have to go
 
     def enter_run(self, run: int) -> None:
@@ -137,7 +130,7 @@ class Page:
         self.visit_error = None
         self.redirect_to = None
         self.redirect_error = None
-        self.is_dirty = self.is_reentered = True
+        self.is_reentered = True
 
 
 class Generations(Generic[Key, Value]):
@@ -160,10 +153,7 @@ class Generations(Generic[Key, Value]):
         self.young[key] = value
 
     def age(self) -> None:
-        """Forget what is due. Only between commits: what is dirty must stay."""
+        """Forget what is due. Only between commits: what is to be written must stay."""
         if len(self.young) > self._size:
             self._old = self.young
             self.young = {}
-
-    def clear(self) -> None:
-        self.young, self._old = {}, {}

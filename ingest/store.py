@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from crawler.classify import Classifier, DomainClass
+from crawler.classify import Classifier
 from crawler.control import now_text
 from crawler.errors import SumiError
 from crawler.settings import Config
@@ -243,7 +243,6 @@ class Store:
         )
         made.robots_at, made.robots_outcome, made.robots_status = at, outcome, status
         made.crawl_delay, made.first_seen_run = delay, first
-        made.is_new = made.is_dirty = False
         return made
 
     # -- pages ---------------------------------------------------------------------------------------
@@ -291,7 +290,6 @@ class Store:
     def new_page(self, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> Page:
         made = Page(self._next_page, key, self._moved_hashes.pop(key, hash_), wire, domain, run, at)
         self._next_page += 1
-        made.is_dirty = True
         self.changes.new_pages.append(made)
         self._pages.put(key, made)
         self._pages_by_id.put(made.id, made)
@@ -330,7 +328,7 @@ class Store:
         page.family = family
         if page.state is PageState.QUEUED and depth is not None:
             page.stored_priority = priority(depth, page.domain.klass)
-        page.trap = shape_error(key, self.config.traps) if _may_be_trapped(page) else None
+        page.trap = shape_error(key, self.config.traps) if not page.domain.is_listed else None
         if visited is not None and visited == seen:
             if redirect is not None:
                 page.visited = PageState.PROCESSED
@@ -343,8 +341,6 @@ class Store:
 
     def touch(self, page: Page) -> None:
         """This page has changed: it is to be written with the next commit."""
-        if not page.is_dirty:
-            page.is_dirty = True
         if page.stored_state is not None:
             self.changes.pages[page.id] = page
 
@@ -414,24 +410,13 @@ class Store:
                 page.visit = None
             page.stored_state = page.state
             page.stored_reach = page.reach
-            page.is_dirty = page.is_reentered = False
-        for domain in done.domains.values():
-            domain.is_new = domain.is_dirty = False
+            page.is_reentered = False
         self._absent_domains.clear()
         self.counts["known"] = self._next_page - 1
         self.counts["links"] += sum(done.domain_links.values())
         self._pages.age()
         self._pages_by_id.age()
         self._recent_domains.age()
-
-    def forget(self) -> None:
-        """Drop what is in memory (after a failed commit, say): the database is the truth."""
-        self.changes = Changes()
-        self._pages.clear()
-        self._pages_by_id.clear()
-        self._recent_domains.clear()
-        self._domains.clear()
-        self._domains_by_id.clear()
 
 
 _DOMAIN_COLUMNS = (
@@ -442,10 +427,6 @@ _DOMAIN_COLUMNS = (
 _DOMAINS_BY_NAME = (
     f"SELECT {_DOMAIN_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN domain_states ON domain = wanted.value"
 )
-
-
-def _may_be_trapped(page: Page) -> bool:
-    return page.domain.klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
 
 
 def _chunks(items: Sequence[int]) -> Iterator[str]:

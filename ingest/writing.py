@@ -44,11 +44,6 @@ class Changes:
         self.done: list[Page] = []  # pages whose visit was taken in
         self.latest = ""  # the latest clock among the records
 
-    def is_empty(self) -> bool:
-        return not (
-            self.new_pages or self.pages or self.domains or self.links or self.positions or self.damage or self.events
-        )
-
 
 class ChangeWriter:
     """Writes changes through the store's connection, inside the store's transaction. `counts` are kept up."""
