@@ -80,7 +80,7 @@ from crawler.spool import Cursor, Reader, Writer, end_of
 from crawler.states import ERRORS
 from crawler.transport import Transport
 from crawler.visit import Refusal, Reply, visit
-from crawler.wire import Failure, Pause, Request, Take
+from crawler.wire import UNTRIED, Failure, Pause, Request, Take
 from crawler.workspace import RoleTaken, Workspace
 from crawler.workspace import domain_of as domain_of_name
 
@@ -377,6 +377,7 @@ class Fetcher:
                 return False
         domain.run = before.run
         record = domain.gate.record
+        domain.tried = record.tried
         domain.closes, domain.closed_run = record.closes, record.run
         domain.has_found_closure = record.closes is not None
         return True
@@ -477,6 +478,7 @@ class Fetcher:
                     if domain.is_nudged and not self._due_queue.is_ending:
                         domain.is_nudged = False
                         continue
+                    domain.tried = UNTRIED
                     domain.is_idle = True
                     domain.idle_since = time.monotonic()
                     return False
@@ -496,7 +498,8 @@ class Fetcher:
                 continue
             if job.run != domain.run:
                 domain.run, domain.uncounted, domain.mark = job.run, 0, self._mark()
-            domain.visit = visit(job, self.config, partial(self._known, domain, job.run), self._is_listed)
+            known = partial(self._known, domain, job.run)
+            domain.visit = visit(job, self.config, known, self._is_listed, domain.tried_of(job))
             domain.wish, domain.has_asked = None, False
             domain.ledger.clear()
             domain.robots_ledger.clear()
@@ -526,8 +529,10 @@ class Fetcher:
                     self._write(replace(wish, at=now_text()))
                 elif isinstance(wish, Pause):
                     domain.wish = None
-                    # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long.
-                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds))
+                    domain.tried = wish.tried
+                    # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long, and goes
+                    # on counting.
+                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds, tried=wish.tried))
                     self._due_queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 else:

@@ -20,8 +20,8 @@ from crawler.politeness import Gate, GateRecord, LedgerMark
 from crawler.records import Closure, DomainEvent, Exchange, Job, PageResult, RecordError, RobotsResult, parse
 from crawler.spool import Cursor, Reader, segment_path
 from crawler.urls import authority_of, domain_of
-from crawler.visit import Visit
-from crawler.wire import Request
+from crawler.visit import Visit, number_of
+from crawler.wire import UNTRIED, Request, Tried
 from crawler.workspace import Workspace, write_atomically
 
 BOOKMARK = "bookmark.json"
@@ -167,6 +167,7 @@ class Domain:
         "robots_ledger",
         "run",
         "synced",
+        "tried",
         "uncounted",
         "visit",
         "wish",
@@ -187,6 +188,7 @@ class Domain:
         self.job_end = bookmark.jobs
         self.wish: Request | None = None
         self.has_asked = False
+        self.tried = UNTRIED
         self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
         self.names: dict[str, str] = {}  # hosts asked for this domain's sake → the domain that each belongs to
         self.ledger: list[Exchange] = []
@@ -206,6 +208,12 @@ class Domain:
         if len(self.recent) > REMEMBERED_KEYS:
             del self.recent[next(iter(self.recent))]
 
+    def tried_of(self, job: Job) -> Tried:
+        """What had been tried of a job that was cut off; with another one at work it does not matter any more."""
+        if self.tried.job and self.tried.job != number_of(job):
+            self.tried = UNTRIED
+        return self.tried
+
     def place_of(self, url: str) -> tuple[str, str]:
         """(authority, domain) of a wire URL: nearly always the same one."""
         authority = authority_of(url)
@@ -219,12 +227,13 @@ class Domain:
     def bring_up_to_date(self, record: GateRecord) -> GateRecord:
         """The gate's record with what this fetcher has written down since."""
         is_new = self.uncounted or self.closes is not None or self.mark not in (None, record.mark)
-        if record.run != self.run or not is_new:
+        if record.run != self.run or not (is_new or self.tried != record.tried):
             return record
         ledgered = min(record.sent, record.ledgered + self.uncounted)
         closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        run, sent, _, is_in_flight, ended, delay, _, untold, mark, rest = record
-        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, self.mark or mark, rest)
+        run, sent, _, is_in_flight, ended, delay, _, untold, mark, rest, _ = record
+        mark = self.mark or mark
+        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, mark, rest, self.tried)
 
     def step_over(self, left: LeftBehind) -> None:
         """Jobs are done one after the other: all up to the last one with a result are settled."""

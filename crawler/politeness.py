@@ -1,9 +1,9 @@
 """The gate of a domain: every request on the wire passes it, whoever sends it, whenever.
 
 One small file a domain (`state/gates/<domain>`) remembers when the last request ended, how many went out in this
-run and whether the domain is closed. It is held with an exclusive `flock` from just before a request until its end,
-so two fetchers cannot ask one domain at once, and it is written before the request leaves, so a fetcher that is
-killed in between has still counted it.
+run, whether the domain is closed, and how often a visit that rests has tried. It is held with an exclusive `flock`
+from just before a request until its end, so two fetchers cannot ask one domain at once, and it is written before the
+request leaves, so a fetcher that is killed in between has still counted it.
 
 Invariants:
 - a request starts at least `delay` after the end of the one before, on the monotonic clock of this boot;
@@ -31,13 +31,14 @@ from typing import NamedTuple
 
 from crawler.records import Closure
 from crawler.settings import Config
+from crawler.wire import UNTRIED, Tried
 
 _SLOT = 128
 _MAGIC = b"SRG1"
 # magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
 # last end (monotonic ns, wall ms), lost and not told yet, how far the ledger was counted (writer, segment, offset),
-# the rest that a visit has promised (ms)
-_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQI24x")
+# the rest that a visit has promised (ms), what it has tried (job, retries, a 429 waited out, robots.txt of, tries)
+_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQIQHBIH7x")
 _LONGEST_REST_MS = 0xFFFFFFFF
 _CLOSED = ("", "rate-limited", "request-limit", "crawl-delay")
 
@@ -90,6 +91,7 @@ class GateRecord(NamedTuple):
     untold: int = 0  # requests found lost, whose record may not have reached the spool behind `mark`
     mark: LedgerMark = NO_MARK
     rest_ms: int = 0  # a visit waits before it asks again (Retry-After, say): nobody else asks before that either
+    tried: Tried = UNTRIED  # what that visit has tried; it holds until another one is at work
 
 
 # -- deciding ---------------------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ def for_run(record: GateRecord, run: int) -> GateRecord:
     """The record as a new run sees it: budget and closure begin anew, the clock does not."""
     if record.run == run:
         return record
-    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK)
+    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK, tried=UNTRIED)
 
 
 def settle(record: GateRecord, now: Moment) -> GateRecord:
@@ -116,9 +118,9 @@ def next_allowed(record: GateRecord, delay_ms: int) -> int:
     return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.rest_ms) * 1_000_000
 
 
-def resting(record: GateRecord, seconds: float) -> GateRecord:
+def resting(record: GateRecord, seconds: float, tried: Tried) -> GateRecord:
     """The record once a visit has promised to let this much time pass. It holds until the next request leaves."""
-    return record._replace(rest_ms=min(int(seconds * 1000), _LONGEST_REST_MS))
+    return record._replace(rest_ms=min(int(seconds * 1000), _LONGEST_REST_MS), tried=tried)
 
 
 def is_in_force(closure: Closure, config: Config) -> bool:
@@ -178,14 +180,14 @@ def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Open | 
 
 def _left(record: GateRecord, sent: int, crawl_delay_ms: int) -> GateRecord:
     """The record of a request that is about to leave."""
-    run, _, ledgered, _, ended, _, closes, untold, mark, _ = record
-    return GateRecord(run, sent, ledgered, True, ended, crawl_delay_ms, closes, untold, mark)
+    run, _, ledgered, _, ended, _, closes, untold, mark, _, tried = record
+    return GateRecord(run, sent, ledgered, True, ended, crawl_delay_ms, closes, untold, mark, 0, tried)
 
 
 def _ended(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
     """The record of a request that ended just now."""
-    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark, _ = record
-    return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark)
+    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark, _, tried = record
+    return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark, 0, tried)
 
 
 # -- the record's bytes -----------------------------------------------------------------------------------
@@ -210,6 +212,7 @@ def pack(record: GateRecord, sequence: int) -> bytes:
         record.untold,
         *record.mark,
         record.rest_ms,
+        *record.tried,
     )
     return body + zlib.crc32(body).to_bytes(4, "little")
 
@@ -233,15 +236,33 @@ def unpack(data: bytes) -> tuple[int, GateRecord] | None:
         mono,
         wall,
         untold,
-        *mark,
+        writer,
+        segment,
+        offset,
         rest,
+        job,
+        retries,
+        has_waited,
+        host,
+        tries,
     ) = _LAYOUT.unpack_from(data)
     if magic != _MAGIC or closed >= len(_CLOSED):
         return None
     closes = Closure(_CLOSED[closed], at, None if limit < 0 else limit) if closed else None
     ended = None if mono < 0 else Moment(boot.hex(), mono, wall)
-    counted = LedgerMark(*mark)
-    return sequence, GateRecord(run, sent, ledgered, bool(in_flight), ended, delay, closes, untold, counted, rest)
+    return sequence, GateRecord(
+        run,
+        sent,
+        ledgered,
+        bool(in_flight),
+        ended,
+        delay,
+        closes,
+        untold,
+        LedgerMark(writer, segment, offset),
+        rest,
+        Tried(job, retries, bool(has_waited), host, tries),
+    )
 
 
 def newest(data: bytes) -> tuple[int, GateRecord] | None:

@@ -7,7 +7,8 @@
     RobotsResult, DomainEvent  →  None, once it is written down
 
 and returns the page's result. Time, place and ledger (`at`, `boot`, `ledger`) and the request number of a closure
-are the worker's to fill in.
+are the worker's to fill in. A pause says what has been tried so far: a visit that is cut off there and begun again
+with that makes no more tries than the config allows.
 
 The flow is robots.txt, HEAD (`head-requests`), GET. A redirect that keeps the key (`www.`, slash, scheme) is
 followed here; one that leaves it ends the visit, for the target is a page of its own.
@@ -16,9 +17,11 @@ followed here; one that leaves it ends the visit, for the target is a page of it
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from hashlib import blake2b
 
 from crawler.extract import extract, header_says_nofollow, refresh_target
 from crawler.media import HTML_TYPES, is_html, media_type
@@ -27,7 +30,7 @@ from crawler.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of
 from crawler.settings import Config
 from crawler.states import PageState, slug_of
 from crawler.urls import UrlError, authority_of, domain_of, normalize, resolve, wire_of
-from crawler.wire import Answer, Failure, Pause, Request, Response, Take
+from crawler.wire import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
 
 MAX_REDIRECTS = 10
 MAX_ROBOTS_REDIRECTS = 5
@@ -72,15 +75,23 @@ class _Ended(Exception):
         self.result = result
 
 
-def visit(job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool]) -> Visit:
+def visit(
+    job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried = UNTRIED
+) -> Visit:
     """Visit one page. `known` tells a host's policy where it is known and fresh; `is_listed` says whether a domain
-    may not be asked at all (a robots.txt can redirect anywhere).
+    may not be asked at all (a robots.txt can redirect anywhere). `tried` is what was tried before the visit was cut
+    off, if it was.
     """
-    flow = _Flow(job, config, known, is_listed)
+    flow = _Flow(job, config, known, is_listed, tried)
     try:
         return (yield from flow.run())
     except _Ended as ended:
         return ended.result
+
+
+def number_of(job: Job) -> int:
+    """The job's identity as `Tried` keeps it."""
+    return int.from_bytes(blake2b(f"{job.run} {job.key}".encode(), digest_size=8).digest(), "little")
 
 
 def looks_like_page(url: str) -> bool:
@@ -105,7 +116,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 class _Flow:
-    def __init__(self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool]) -> None:
+    def __init__(
+        self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried
+    ) -> None:
         self.job = job
         self.settings = config.crawler
         self.agent = config.user_agent.crawler_name
@@ -114,8 +127,9 @@ class _Flow:
         self.is_listed = is_listed
         self.learned: dict[str, Policy] = {}
         self.cleared = ""  # the URL that robots.txt was asked about last, and allowed
-        self.retries = 0
-        self.has_waited = False
+        self.tried = tried
+        self.retries = tried.retries
+        self.has_waited = tried.has_waited
         self.head_type: str | None = None
 
     # -- the page ------------------------------------------------------------------------------------
@@ -182,7 +196,7 @@ class _Flow:
         if at_least * 1000 > self.settings.max_retry_after:
             raise self._ended(state, f"{error}, to be asked again in {at_least:.0f} s at the earliest", answer)
         self.retries += 1
-        yield Pause(max(at_least, self.settings.retry_delay / 1000), error)
+        yield self._pause(max(at_least, self.settings.retry_delay / 1000), error)
 
     def _wait_out_429(self, answer: Response) -> Generator[Wish, Reply, None]:
         """Return once the page may be asked for again; end the domain's run otherwise."""
@@ -194,7 +208,11 @@ class _Flow:
             raise self._ended(PageState.RATE_LIMITED, _http(429), answer, closes=Closure("rate-limited", 0))
         self.has_waited = True
         self.retries += 1
-        yield Pause(seconds, _http(429))
+        yield self._pause(seconds, _http(429))
+
+    def _pause(self, seconds: float, why: str, robots_host: int = 0, robots_tries: int = 0) -> Pause:
+        job = number_of(self.job)
+        return Pause(seconds, why, Tried(job, self.retries, self.has_waited, robots_host, robots_tries))
 
     def _redirect_of(self, url: str, answer: Response) -> str | None:
         """The wire URL of a redirect that keeps the key; None if this is no redirect. One that leaves ends."""
@@ -286,7 +304,9 @@ class _Flow:
 
     def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
         """Read a host's robots.txt, with growing pauses as long as it cannot be read; report what came of it."""
-        for attempt in range(self.settings.robots_retries + 1):
+        number = zlib.crc32(host.encode())
+        first = self.tried.robots_tries if self.tried.robots_host == number else 0
+        for attempt in range(min(first, self.settings.robots_retries), self.settings.robots_retries + 1):
             learned = yield from self._ask_robots(host)
             if isinstance(learned, RobotsResult):
                 yield learned
@@ -297,7 +317,7 @@ class _Flow:
                 break
             if attempt == 0:
                 yield DomainEvent(self.job.run, self.job.domain, "", "deferred", detail=f"{host}/robots.txt: {words}")
-            yield Pause(pause, f"robots-deferred: {words}")
+            yield self._pause(pause, f"robots-deferred: {words}", number, attempt + 1)
         result = self._robots(host, "unreachable", error=f"robots-unreachable: {words}")
         yield result
         return policy_of(result)
@@ -459,4 +479,4 @@ def _short(text: str | None) -> str | None:
     return text[:_HEADER_LENGTH] if text else None
 
 
-__all__ = ["KnownRobots", "Refusal", "Reply", "Visit", "Wish", "looks_like_page", "retry_after", "visit"]
+__all__ = ["KnownRobots", "Refusal", "Reply", "Visit", "Wish", "looks_like_page", "number_of", "retry_after", "visit"]

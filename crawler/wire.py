@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Take(StrEnum):
@@ -27,12 +28,29 @@ class Request:
     limit: int = 10 * 1024 * 1024  # decoded bytes; a longer body is cut there and marked
 
 
+class Tried(NamedTuple):
+    """How often a visit has come back so far: whoever makes it after a crash goes on counting from here.
+
+    `job` and `robots_host` are hashes: they only have to tell a visit, and a host, from others of the same domain.
+    """
+
+    job: int = 0  # whose visit; 0: nobody's
+    retries: int = 0
+    has_waited: bool = False  # a 429 has been waited out
+    robots_host: int = 0  # the host whose robots.txt could not be read as yet
+    robots_tries: int = 0
+
+
+UNTRIED = Tried()
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Let this much time pass (the domain's clock runs on) before the visit is asked again."""
 
     seconds: float
     why: str
+    tried: Tried = UNTRIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from crawler.politeness import (
 )
 from crawler.records import Closure
 from crawler.settings import Config, CrawlerSettings
+from crawler.wire import UNTRIED, Tried
 
 BOOT, OTHER_BOOT = "0" * 31 + "1", "0" * 31 + "2"
 MS = 1_000_000
@@ -158,7 +160,16 @@ records = st.builds(
     untold=st.integers(0, 2**32 - 1),
     mark=st.builds(LedgerMark, st.integers(0, 999), st.integers(0, 2**60), st.integers(0, 2**60)),
     rest_ms=st.integers(0, 2**32 - 1),
+    tried=st.builds(
+        Tried,
+        job=st.integers(0, 2**64 - 1),
+        retries=st.integers(0, 2**16 - 1),
+        has_waited=st.booleans(),
+        robots_host=st.integers(0, 2**32 - 1),
+        robots_tries=st.integers(0, 2**16 - 1),
+    ),
 )
+TRIED = Tried(job=7, retries=2, has_waited=True)
 
 
 def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_that_request(tmp_path: Path) -> None:
@@ -166,7 +177,7 @@ def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_
     gate = Gate(tmp_path / "gate", clock)
     assert isinstance(gate.try_enter(1, DELAY, 99)[0], Open)
     gate.leave()
-    gate.update(1, partial(resting, seconds=120))
+    gate.update(1, partial(resting, seconds=120, tried=TRIED))
     gate.close()
     other = Gate(tmp_path / "gate", clock)  # another process, after a crash
     ended = clock.now.mono_ns
@@ -175,6 +186,25 @@ def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_
     assert isinstance(other.try_enter(1, DELAY, 99)[0], Open)
     other.leave()
     assert other.try_enter(1, DELAY, 99)[0] == NotYet(clock.now.mono_ns + DELAY * 1_000_000)
+
+
+def test_what_a_visit_has_tried_is_known_until_another_run_begins(tmp_path: Path) -> None:
+    clock = Clock()
+    gate = Gate(tmp_path / "gate", clock)
+    gate.update(1, partial(resting, seconds=0, tried=TRIED))
+    assert isinstance(gate.try_enter(1, DELAY, 99)[0], Open)
+    assert Gate(tmp_path / "gate", clock).look().tried == TRIED  # the fetcher may be killed right now
+    gate.leave()
+    assert Gate(tmp_path / "gate", clock).look().tried == TRIED
+    clock.pass_ms(DELAY)
+    assert isinstance(gate.try_enter(2, DELAY, 99)[0], Open)
+    assert gate.record.tried == UNTRIED
+
+
+def test_a_record_of_the_layout_before_tells_of_no_tries() -> None:
+    """What has been tried since lay in bytes that were zero."""
+    body = pack(GateRecord(run=3, sent=4, rest_ms=5, tried=TRIED), 9)[:100] + bytes(24)
+    assert unpack(body + zlib.crc32(body).to_bytes(4, "little")) == (9, GateRecord(run=3, sent=4, rest_ms=5))
 
 
 @given(records, st.integers(0, 2**60))

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.robots import Policy, parse
 from crawler.settings import Config, CrawlerSettings, NetworkSettings
-from crawler.visit import Refusal, looks_like_page, retry_after, visit
-from crawler.wire import Answer, Failure, Pause, Request, Response, Take
+from crawler.visit import Refusal, looks_like_page, number_of, retry_after, visit
+from crawler.wire import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 PAGE = b'<title>A page</title><a href="/next">next</a>'
@@ -34,7 +36,8 @@ OK_GET = response(body=PAGE)
 
 
 class Walk:
-    """One visit, walked to its end. Answers come from a list, in order, or from a function of the request."""
+    """One visit, walked to its end, or to its pause number `cut_at`. Answers come from a list, in order, or from a
+    function of the request."""
 
     def __init__(
         self,
@@ -43,6 +46,8 @@ class Walk:
         known: dict[str, Policy] | None = None,
         respond: Callable[[Request], Answer | Refusal] | None = None,
         listed: tuple[str, ...] = (),
+        tried: Tried = UNTRIED,
+        cut_at: int = 0,
         **settings: object,
     ) -> None:
         config = Config(crawler=replace(CrawlerSettings(), **settings), network=NetworkSettings(max_body_size=1000))
@@ -53,7 +58,7 @@ class Walk:
         self.pauses: list[Pause] = []
         self.robots: list[RobotsResult] = []
         self.events: list[DomainEvent] = []
-        flow = visit(job, config, known.get, lambda domain: domain in listed)
+        flow = visit(job, config, known.get, lambda domain: domain in listed, tried)
         reply: Answer | Refusal | None = None
         try:
             while True:
@@ -61,6 +66,8 @@ class Walk:
                 reply = None
                 if isinstance(wish, Pause):
                     self.pauses.append(wish)
+                    if len(self.pauses) == cut_at:
+                        return
                 elif isinstance(wish, RobotsResult):
                     self.robots.append(wish)
                 elif isinstance(wish, DomainEvent):
@@ -346,6 +353,55 @@ def test_a_429_is_not_waited_out_beyond_the_limit() -> None:
     walk = Walk(response(429, {"retry-after": "301"}), on_429="wait", max_retry_after=300_000)
     assert walk.ended == ("rate_limited", "http-429")
     assert walk.pauses == []
+
+
+@given(
+    st.lists(st.sampled_from(["ok", "502", "429", "timeout"]), max_size=8),
+    st.lists(st.integers(1, 3), max_size=6),
+    st.integers(0, 3),
+)
+def test_a_visit_that_is_cut_off_at_its_pauses_ends_as_if_it_had_not_been(
+    weather: list[str], cuts: list[int], retries: int
+) -> None:
+    """The same answers, whoever asks: HEAD is left out, so that a visit made again asks for nothing twice."""
+    answers = {"ok": OK_GET, "502": response(502), "429": response(429), "timeout": Failure("timeout", "no answer")}
+
+    def walk_through(cuts: list[int]) -> tuple[list[str], PageResult, int]:
+        coming = iter([*weather, *["502"] * 20])
+        asked: list[str] = []
+        tried, pauses = UNTRIED, 0
+        for cut in [*cuts, 0]:
+            walk = Walk(
+                respond=lambda _: answers[next(coming)],
+                tried=tried,
+                cut_at=cut,
+                retries=retries,
+                on_429="wait",
+                head_requests="never",
+            )
+            asked += walk.asked
+            pauses += len(walk.pauses)
+            if hasattr(walk, "result"):
+                break
+            tried = walk.pauses[-1].tried
+        return asked, walk.result, pauses
+
+    assert walk_through(cuts) == walk_through([])
+
+
+def test_tries_for_robots_txt_go_on_counting_for_the_host_they_were_made_for() -> None:
+    first = Walk(*[response(503)] * 2, known={}, cut_at=2)
+    assert [event.event for event in first.events] == ["deferred"]
+    tried = first.pauses[-1].tried
+    assert (tried.job, tried.robots_tries) == (number_of(JOB), 2)
+    again = Walk(*[response(503)] * 2, known={}, tried=tried)
+    assert [pause.seconds for pause in again.pauses] == [20]
+    assert again.ended == ("failed", "robots-unreachable")
+    assert again.events == []
+    fewer = Walk(response(503), known={}, tried=tried, robots_retries=1)
+    assert fewer.ended == ("failed", "robots-unreachable")
+    other = Walk(*[response(503)] * 4, known={}, tried=tried._replace(robots_host=tried.robots_host ^ 1))
+    assert [pause.seconds for pause in other.pauses] == [5, 10, 20]
 
 
 def test_a_spent_budget_ends_the_visit_and_closes_the_domain() -> None:

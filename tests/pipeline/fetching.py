@@ -28,7 +28,7 @@ class PlainTerrain:
 
     hosts: tuple[str, ...]
     delay: float = 0.0
-    robots: dict[str, bytes] = field(default_factory=dict)
+    robots: dict[str, bytes | None] = field(default_factory=dict)  # None: it cannot be read
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -38,7 +38,11 @@ class PlainTerrain:
         with_body = method != "HEAD"
         if target == "/robots.txt":
             body = self.robots.get(host, ROBOTS)
+            if body is None:
+                return Answer(response(500, b"", with_body=with_body))
             return Answer(response(200, body, "text/plain", with_body=with_body))
+        if target.startswith("/502"):
+            return Answer(response(502, b"", with_body=with_body))
         if target.startswith("/503"):
             return Answer(response(503, b"", headers=(("Retry-After", "3"),), with_body=with_body))
         if target.startswith("/429"):

@@ -25,6 +25,7 @@ from crawler.politeness import Gate
 from crawler.records import DomainEvent, PageResult, RobotsResult
 from crawler.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.spool import end_of
+from crawler.wire import UNTRIED
 from crawler.workspace import Workspace
 from tests.pipeline.fetching import (
     PlainTerrain,
@@ -518,3 +519,58 @@ def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_
             wait_for(lambda: len(asked()) > before)
         seen = asked()
         assert seen[before].at_ns - seen[before - 1].at_ns >= 3 * 10**9
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("url", "asked", "requests", "retries", "error"),
+    [
+        ("https://d0.test/502", "/502", 3, 2, "http-502"),
+        ("https://d0.test/429", "/429", 2, 1, "http-429"),
+        ("https://d1.test/p", "/robots.txt", 3, 0, "robots-unreachable: http-500"),
+    ],
+)
+def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_config_allows(
+    tmp_path: Path, how: signal.Signals, url: str, asked: str, requests: int, retries: int, error: str
+) -> None:
+    terrain = PlainTerrain(hosts(2), robots={"d1.test": None})
+    with serve_terrain(terrain, tmp_path / "server", log=True) as served:
+        settings = CrawlerSettings(
+            minimum_time_on_page=DELAY,
+            retries=2,
+            retry_delay=800,
+            robots_retries=2,
+            robots_retry_delay=800,
+            on_429="wait",
+        )
+        config = config_for(served, tmp_path / "workspace", settings)
+        workspace = prepare(config)
+        (job,) = release(workspace, [url])
+
+        def tried() -> tuple[int, ...]:
+            if not workspace.gate_of(job.domain).exists():
+                return UNTRIED
+            gate = Gate(workspace.gate_of(job.domain))
+            try:
+                return gate.look().tried
+            finally:
+                gate.close()
+
+        seen = [tried()]
+        for _ in range(requests - 1):
+            with running(start_fetcher(config, tmp_path)) as fetcher:
+                wait_for(lambda: tried() != seen[-1])
+                fetcher.send_signal(how)
+                fetcher.wait(20)
+            seen.append(tried())
+        with running(start_fetcher(config, tmp_path)) as fetcher:
+            wait_for(lambda: len(pages(workspace)) == 1)
+            finish(workspace)
+            assert fetcher.wait(20) == 0
+        (page,) = pages(workspace)
+        assert (page.error, page.retries) == (error, retries)
+        assert Counter(one.target for one in served.requests())[asked] == requests
+        events = Counter(record.event for record in records(workspace) if isinstance(record, DomainEvent))
+        assert events["deferred"] == (asked == "/robots.txt")
+        assert tried() == UNTRIED  # the job is settled: what it took to get there is nobody's any more
+        assert audit(config).is_clean, list(audit(config).lines())
