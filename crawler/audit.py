@@ -9,6 +9,9 @@ alone follows whether the promises were kept:
 - **robots**: no page was asked for unless its host's robots.txt had been read in the 24 hours before;
 - **lists**: no request went to a domain on the blacklist or the stub list.
 
+Which boot of the machine came before which is not asked of the wall clock, which may be set: a writer's spool tells
+it. Where the spools do not tell it, what one boot learned says nothing about the requests of another.
+
 The spools are read once, merged by time, with a few requests of each domain in memory. Only where a robots.txt
 redirected to a domain that another fetcher was busy with can a request turn up late in the spools; the domains
 concerned are read a second time, whole.
@@ -112,14 +115,14 @@ def audit(config: Config) -> AuditReport:
         report.damaged += 1
 
     boots = _boots(folders)
-    check = _Check(config, report)
+    check = _Check(config, report, boots)
     for record in _merged(folders, boots, count_damage):
-        check.take(record, boots)
+        check.take(record)
     late = check.finish()
     if late:
-        again = _Check(config, report, only=late)
+        again = _Check(config, report, boots, only=late)
         for record in _merged(folders, boots, lambda damage: None):
-            again.take(record, boots)
+            again.take(record)
         again.finish()
     report.violations.sort(key=lambda violation: (violation.at_ms, violation.domain))
     return report
@@ -140,10 +143,49 @@ def _records(folder: Path, start: Cursor, on_damage: object) -> Iterator[tuple[C
         reader.close()
 
 
-def _boots(folders: Iterable[Path]) -> dict[str, int]:
-    """The boots of the machine, in their order. A process lives in one boot and never writes to an old segment."""
+class _Boots:
+    """The boots of the machine, ranked. `certain` ranks have a sure place: every other boot is known to have been
+    before, or known to have been after. Ranks of the others are a guess, by the wall clock.
+    """
+
+    def __init__(self, orders: list[list[str]], first_seen: dict[str, str]) -> None:
+        """`orders`: for each writer, the boots in which it wrote, one after the other."""
+        guess = sorted(first_seen, key=lambda boot: first_seen[boot])
+        bit = {boot: 1 << place for place, boot in enumerate(guess)}
+        before = dict(bit)  # for each boot a set of bits: itself and all that some writer saw before it
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for order in orders:
+                seen = 0
+                for boot in order:
+                    seen |= before[boot]
+                    if before[boot] != seen:
+                        before[boot], is_settled = seen, False
+        ranked = sorted(guess, key=lambda boot: before[boot].bit_count())
+        self._ranks = {boot: rank for rank, boot in enumerate(ranked)}
+        # Is the line between the first so many boots and the rest a sure one?
+        all_of_rest = [-1]
+        for boot in reversed(ranked):
+            all_of_rest.append(all_of_rest[-1] & before[boot])
+        first = any_of_first = 0
+        is_line = [True]
+        for boot, rest in zip(ranked, reversed(all_of_rest[:-1]), strict=True):
+            first |= bit[boot]
+            any_of_first |= before[boot]
+            is_line.append(first & ~rest == 0 and any_of_first & ~first == 0)
+        self.certain = frozenset(rank for rank in range(len(ranked)) if is_line[rank] and is_line[rank + 1])
+
+    def rank(self, boot: str) -> int:
+        return self._ranks.get(boot, len(self._ranks))
+
+
+def _boots(folders: Iterable[Path]) -> _Boots:
+    """What the spools tell of boots. A process lives in one boot and never writes to an old segment."""
+    orders: list[list[str]] = []
     first_seen: dict[str, str] = {}
     for folder in folders:
+        order: list[str] = []
         for number in segments(folder):
             for end, record in _records(folder, Cursor(number, 0), None):
                 if end.segment != number:
@@ -151,11 +193,14 @@ def _boots(folders: Iterable[Path]) -> dict[str, int]:
                 if isinstance(record, PageResult | RobotsResult) and record.boot:
                     at = first_seen.get(record.boot)
                     first_seen[record.boot] = record.at if at is None else min(at, record.at)
+                    if order[-1:] != [record.boot]:
+                        order.append(record.boot)
                     break
-    return {boot: rank for rank, boot in enumerate(sorted(first_seen, key=lambda boot: first_seen[boot]))}
+        orders.append(order)
+    return _Boots(orders, first_seen)
 
 
-def _merged(folders: Iterable[Path], boots: dict[str, int], on_damage: object) -> Iterator[Record]:
+def _merged(folders: Iterable[Path], boots: _Boots, on_damage: object) -> Iterator[Record]:
     """All records; those of one domain nearly always in the order in which they came about.
 
     A record is appended after its last request has ended, so the latest end so far in its spool is a time by which
@@ -166,7 +211,7 @@ def _merged(folders: Iterable[Path], boots: dict[str, int], on_damage: object) -
         rank, latest = 0, 0
         for _, record in _records(folder, Cursor(), on_damage):
             if isinstance(record, PageResult | RobotsResult) and record.ledger:
-                this = boots.get(record.boot, len(boots))
+                this = boots.rank(record.boot)
                 end = max(entry.mono_ms + entry.elapsed_ms for entry in record.ledger)
                 rank, latest = (rank, max(latest, end)) if this == rank else (this, end)
             yield (rank, latest), place, record
@@ -200,14 +245,17 @@ class _Host(NamedTuple):
 
 
 class _Domain:
-    __slots__ = ("boot", "ended_ms", "hosts", "is_late", "last", "sent", "window")
+    __slots__ = ("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "readers", "sent", "unread", "window")
 
     def __init__(self) -> None:
         self.window: list[_Event] = []
         self.last: tuple[int, int] = (-1, 0)  # boot and time of the last event that left the window
         self.boot = -1
+        self.clock_ms = 0  # the wall clock at the start of this boot, by what it said at the first request in it
         self.ended_ms = 0
         self.hosts: dict[str, _Host] = {}
+        self.unread: dict[tuple[str, int], _Event] = {}  # asked in an uncertain boot, without a robots.txt so far
+        self.readers: dict[str, set[int]] = {}  # the uncertain boots in which a host's robots.txt was read
         self.sent: dict[int, int] = {}
         self.is_late = False
 
@@ -215,9 +263,10 @@ class _Domain:
 class _Check:
     """Takes records, checks requests. With `only`, the spacing and robots of those domains, in perfect order."""
 
-    def __init__(self, config: Config, report: AuditReport, only: frozenset[str] | None = None) -> None:
+    def __init__(self, config: Config, report: AuditReport, boots: _Boots, only: frozenset[str] | None = None) -> None:
         self._config = config
         self._report = report
+        self._boots = boots
         self._only = only
         self._classify = Classifier(config).classify
         self._domains: dict[str, _Domain] = {}
@@ -225,10 +274,10 @@ class _Check:
         self._order = 0
         self._run_configs: dict[int, str] = {}
 
-    def take(self, record: Record, boots: dict[str, int]) -> None:
+    def take(self, record: Record) -> None:
         if isinstance(record, PageResult | RobotsResult):
             is_robots = isinstance(record, RobotsResult)
-            boot = boots.get(record.boot, len(boots))
+            boot = self._boots.rank(record.boot)
             for entry in record.ledger:
                 self._add(entry.domain, _Event(boot, entry.mono_ms, self._next(), record.run, entry, is_robots))
             if isinstance(record, RobotsResult) and record.ledger:
@@ -249,6 +298,9 @@ class _Check:
         for name, domain in self._domains.items():
             while domain.window:
                 self._leave_window(name, domain)
+            for (host, boot), event in domain.unread.items():
+                if not domain.readers.get(host, set()) - {boot}:
+                    self._unread(name, event)
         late = frozenset(name for name, domain in self._domains.items() if domain.is_late)
         for violation in self._found:
             if violation.domain not in late or violation.promise in ("budget", "lists"):
@@ -301,6 +353,8 @@ class _Check:
         if event.learned is not None:
             host, delay, may_be_asked = event.learned
             domain.hosts[host] = _Host(delay, may_be_asked, event.boot, event.mono_ms, entry.at_ms)
+            if event.boot not in self._boots.certain:
+                domain.readers.setdefault(host, set()).add(event.boot)
             return
         if self._only is None:
             self._report.requests += 1
@@ -315,7 +369,8 @@ class _Check:
         entry = event.entry
         if domain.boot == event.boot:
             host = domain.hosts.get(entry.host)
-            due = max(self._report.minimum_ms, host.crawl_delay_ms if host else 0)
+            delay = host.crawl_delay_ms if host and self._is_certain(host, event) else 0
+            due = max(self._report.minimum_ms, delay)
             spare = entry.mono_ms - domain.ended_ms - due
             if self._only is None:
                 self._report.pairs += 1
@@ -327,6 +382,8 @@ class _Check:
                     f"{entry.method} to {entry.host} {spare + due:,} ms after the request before it; {due:,} ms are due"
                 )
                 self._violated("spacing", name, event, words)
+        else:
+            domain.clock_ms = entry.at_ms - entry.mono_ms
         domain.boot = event.boot
         domain.ended_ms = entry.mono_ms + entry.elapsed_ms
 
@@ -334,14 +391,28 @@ class _Check:
         entry = event.entry
         host = domain.hosts.get(entry.host)
         if host is None:
-            self._violated("robots", name, event, f"{entry.method} to {entry.host} before its robots.txt was read")
+            if event.boot in self._boots.certain:
+                self._unread(name, event)
+            else:  # it may turn up yet, in a boot that may have been before this one
+                domain.unread.setdefault((entry.host, event.boot), event)
             return
-        age = entry.mono_ms - host.mono_ms if event.boot == host.boot else entry.at_ms - host.at_ms
+        if not self._is_certain(host, event):
+            return
+        is_same = event.boot == host.boot
+        age = entry.mono_ms - (host.mono_ms if is_same else host.at_ms - domain.clock_ms)
         # A visit may begin just before the day is over and take its time.
         if age > (FRESH_SECONDS + 3600) * 1000:
             self._violated("robots", name, event, f"{entry.host}: its robots.txt was {age / 3_600_000:.1f} hours old")
         elif not host.may_be_asked:
             self._violated("robots", name, event, f"{entry.host}: its robots.txt could not be read")
+
+    def _is_certain(self, host: _Host, event: _Event) -> bool:
+        """Had this been learned when the request was made, and nothing newer?"""
+        return host.boot == event.boot or {host.boot, event.boot} <= self._boots.certain
+
+    def _unread(self, name: str, event: _Event) -> None:
+        entry = event.entry
+        self._violated("robots", name, event, f"{entry.method} to {entry.host} before its robots.txt was read")
 
     def _count(self, name: str, run: int, count: int, at_ms: int) -> None:
         domain = self._domains.get(name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crawler.audit import AuditReport, audit
+from crawler.audit import AuditReport, _Boots, audit
 from crawler.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, dump
 from crawler.settings import Config, CrawlerSettings
 from crawler.spool import Writer
@@ -96,6 +99,82 @@ def test_www_and_bare_host_are_one_domain(tmp_path: Path) -> None:
 def test_a_reboot_begins_a_new_clock(tmp_path: Path) -> None:
     records = [robots(exchange(50_000)), page(exchange(10), boot=NEXT_BOOT)]
     assert judge(tmp_path, records).is_clean
+
+
+def test_a_clock_set_back_across_a_reboot_makes_no_violation(tmp_path: Path) -> None:
+    """The spool tells which boot was first. By the wall clock the page was asked for before its robots.txt."""
+    judge(tmp_path, [robots(exchange(50_000)), page(exchange(60_000))])
+    back = exchange(10)._replace(at_ms=1_600_000_000_000)
+    again = robots(exchange(9000)._replace(at_ms=1_600_000_009_000), boot=NEXT_BOOT, crawl_delay=60.0)
+    records = [page(back, boot=NEXT_BOOT, key="/b"), again]
+    assert judge(tmp_path, [replace(record, at="2020-09-13T00:00:00Z") for record in records]).is_clean
+
+
+def test_what_was_learned_in_a_boot_counts_in_the_next_one(tmp_path: Path) -> None:
+    judge(tmp_path, [robots(exchange(50_000), crawl_delay=5.0)])
+    visit = page(exchange(10, method="HEAD"), exchange(2000), boot=NEXT_BOOT)
+    assert promises(judge(tmp_path, [visit])) == ["spacing"]
+
+
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"])
+def test_boots_whose_order_nobody_knows_prove_nothing_about_each_other(tmp_path: Path, at: str) -> None:
+    """Two writers, each in a boot of its own: which one was first?"""
+
+    def told(name: str, *visits: PageResult | RobotsResult) -> list[str]:
+        first = robots(exchange(0), outcome="unreachable", error="robots-unreachable: http-503", crawl_delay=60.0)
+        return promises(judge(tmp_path / name, [replace(first, at=at)], list(visits)))
+
+    visit = page(exchange(10, method="HEAD"), exchange(2000), boot=NEXT_BOOT)
+    assert told("read elsewhere", visit) == []
+    # What lies within one boot is as certain as ever, and so is what nobody ever read.
+    assert told("too close", page(exchange(10), exchange(900), boot=NEXT_BOOT)) == ["spacing"]
+    other = page(exchange(10, "y.test"), boot=NEXT_BOOT, domain="y.test")
+    assert told("never read", other) == ["robots"]
+    late = robots(exchange(5000, "y.test"), host="y.test", boot=NEXT_BOOT)
+    assert told("read too late", other, late) == ["robots"]
+    assert (
+        told(
+            "read in time",
+            replace(late, ledger=(exchange(0, "y.test", took=1),)),
+            page(exchange(1010, "y.test"), boot=NEXT_BOOT, domain="y.test"),
+        )
+        == []
+    )
+
+
+def test_a_clock_set_forward_during_a_visit_makes_no_robots_txt_older(tmp_path: Path) -> None:
+    judge(tmp_path / "a", [robots(exchange(0))])
+    later = 1_700_000_000_000 + 2 * DAY
+    steady, jumped = exchange(10, method="HEAD"), exchange(2000)._replace(at_ms=later)
+    assert judge(tmp_path / "a", [page(steady, jumped, boot=NEXT_BOOT)]).is_clean
+    judge(tmp_path / "b", [robots(exchange(0))])
+    assert promises(judge(tmp_path / "b", [page(jumped, boot=NEXT_BOOT)])) == ["robots"]
+
+
+@given(st.lists(st.frozensets(st.integers(0, 5)), max_size=4), st.permutations(range(6)))
+def test_only_what_the_spools_tell_of_boots_is_certain(writers: list[frozenset[int]], clock: list[int]) -> None:
+    """Boots 0, 1, 2, … came one after the other; each writer was at work in some of them; the wall clock says
+    whatever it likes."""
+    boots = sorted(frozenset().union(*writers))
+    orders = [[str(boot) for boot in sorted(writer)] for writer in writers]
+    order = _Boots(orders, {str(boot): str(clock[boot]) for boot in boots})
+    ranks = {boot: order.rank(str(boot)) for boot in boots}
+    assert sorted(ranks.values()) == list(range(len(boots)))
+    for boot in boots:
+        for other in boots:
+            is_told = any({boot, other} <= writer for writer in writers)
+            if other > boot and (is_told or order.certain & {ranks[boot], ranks[other]}):
+                assert ranks[other] > ranks[boot]
+    for writer in writers:
+        if writer == set(boots):
+            assert order.certain == set(range(len(boots)))
+
+
+def test_boots_that_take_turns_have_no_order() -> None:
+    """A workspace on a disk that is carried between two machines."""
+    order = _Boots([["a", "b", "a", "c"]], {"a": "1", "b": "2", "c": "0"})
+    assert order.certain == {2}
+    assert order.rank("c") == 2
 
 
 def test_a_robots_txt_read_in_the_middle_of_a_visit_is_not_out_of_order(tmp_path: Path) -> None:
