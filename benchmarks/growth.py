@@ -11,12 +11,10 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +30,9 @@ from benchmarks.measure import (
     cpu_seconds,
     machine,
     memory_mb,
+    reporting,
     table,
     verdict,
-    write_result,
 )
 from benchmarks.terrain import ScaledTerrain, Shape
 from crawler.config import load
@@ -72,8 +70,7 @@ def main() -> int:
     sections = set(options.only.split(","))
     figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "plan": plan_facts(plan)}
     steps = Steps()
-    folder = Path(tempfile.mkdtemp(prefix="sumi-growth-"))
-    try:
+    with reporting("growth", figures, report, options.keep) as folder:
         if "ingest" in sections:
             figures["ingest"] = ingest_alone(plan, folder / "recorded", steps)
         if "growth" in sections:
@@ -82,13 +79,6 @@ def main() -> int:
             figures["waiting"] = waiting(folder / "waiting", steps)
         if "help" in sections:
             figures["help_s"] = help_time(steps)
-    finally:
-        if options.keep is not None:
-            shutil.move(folder, options.keep)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    report(figures)
-    print(f"\nFigures: {write_result('growth', figures).relative_to(ROOT)}")
     return 0
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
+import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -123,6 +127,23 @@ def write_result(name: str, figures: dict[str, Any]) -> Path:
     path = RESULTS / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
     path.write_text(json.dumps(figures, indent=2) + "\n")
     return path
+
+
+@contextmanager
+def reporting(
+    name: str, figures: dict[str, Any], report: Callable[[dict[str, Any]], None], keep: Path | None
+) -> Iterator[Path]:
+    """A folder to measure in, moved to `keep` or removed afterwards; then the figures are told and kept."""
+    folder = Path(tempfile.mkdtemp(prefix=f"sumi-{name}-"))
+    try:
+        yield folder
+    finally:
+        if keep is not None:
+            shutil.move(folder, keep)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    report(figures)
+    print(f"\nFigures: {write_result(name, figures).relative_to(ROOT)}")
 
 
 def bars(figures: dict[str, float], unit: str, width: int = 40) -> str:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bare_loop import BareResult, run_bare
 from benchmarks.crawls import CrawlFigures, CrawlOptions, crawl
-from benchmarks.measure import ROOT, Steps, bars, cpu_seconds, machine, table, verdict, write_result
+from benchmarks.measure import ROOT, Steps, bars, cpu_seconds, machine, reporting, table, verdict
 from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
 from crawler.demo.server import Served, serve_terrain
 from ingest.digest import digest
@@ -58,16 +56,8 @@ def main() -> int:
     crawl_options = CrawlOptions(workers=options.workers, max_concurrent_pages_open=options.open)
     steps = Steps()
     figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "shape": asdict(plan.shape)}
-    folder = Path(tempfile.mkdtemp(prefix="sumi-bench-"))
-    try:
+    with reporting("pipeline", figures, report, options.keep) as folder:
         measure(plan, sections, crawl_options, folder, steps, figures)
-    finally:
-        if options.keep is not None:
-            shutil.move(folder, options.keep)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    report(figures)
-    print(f"\nFigures: {write_result('pipeline', figures).relative_to(ROOT)}")
     return 0
 
 
