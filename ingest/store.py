@@ -77,10 +77,8 @@ class Store:
         """Make the tables where there are none; refuse what is not ours. True if the map is new."""
         tables = {row[0] for row in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
-            self.db.executescript(
-                "BEGIN;" + TABLES + "".join(f"{sql};" for sql in READING_INDEXES.values()) + "COMMIT;"
-            )
-            self.db.execute("BEGIN")
+            # One transaction: tables without their version would be nobody's.
+            self.db.executescript("BEGIN;" + TABLES + "".join(f"{sql};" for sql in READING_INDEXES.values()))
             for name, value in (
                 ("schema_version", str(SCHEMA_VERSION)),
                 ("map_id", uuid.uuid4().hex),

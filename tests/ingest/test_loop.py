@@ -306,6 +306,25 @@ def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
         Store(rules.output.database_path, rules)
 
 
+def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
+    rules: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill -9 takes the transaction with it; so does a connection that nobody commits on."""
+    whole = Store.set_meta
+
+    def die(store: Store, name: str, value: str) -> None:
+        whole(store, name, value)
+        store.db.close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "set_meta", die)
+        Store(rules.output.database_path, rules)
+    store = Store(rules.output.database_path, rules)
+    assert store.is_fresh
+    store.close()
+
+
 def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
     path = rules.output.database_path
     db = sqlite3.connect(path)
