@@ -164,6 +164,16 @@ def split_endpoint(text: str, port: int) -> Endpoint:
     return text, port
 
 
+def _name_of(host: str) -> str:
+    return host.strip("[]").rstrip(".").lower()
+
+
+def _endpoints(answer: list[str] | Unresolvable, port: int) -> list[Endpoint]:
+    if isinstance(answer, Unresolvable):
+        raise Unresolvable(answer.slug, answer.words)
+    return [(ip, port) for ip in answer]
+
+
 GetAddrInfo = Callable[..., list[tuple[Any, ...]]]
 
 
@@ -190,36 +200,36 @@ class Resolver:
         self._lock = threading.Lock()
 
     def addresses(self, host: str, port: int) -> list[Endpoint]:
-        """Where to connect for this host, best first; never empty. Raises `Unresolvable`."""
-        name = host.strip("[]").rstrip(".").lower()
+        """Where to connect for this host, best first; never empty. Raises `Unresolvable`. May take its time."""
+        found = self.known(host, port)
+        if found is not None:
+            return found
+        name = _name_of(host)
+        now = self._clock()
+        answer, keep = self._ask(name)
+        with self._lock:
+            self._cache[name] = (now + keep, answer)
+            self._cache.move_to_end(name)
+            while len(self._cache) > CACHED_HOSTS:
+                self._cache.popitem(last=False)
+        return _endpoints(answer, port)
+
+    def known(self, host: str, port: int) -> list[Endpoint] | None:
+        """The same, if no name server has to be asked for it; else None."""
+        name = _name_of(host)
         for pattern, endpoint in self._mapped:
             if matches(pattern, name):
                 return [split_endpoint(endpoint, port)]
         try:
             literal = ip_address(name)
         except ValueError:
-            return [(ip, port) for ip in self._lookup(name)]
-        return [(ip, port) for ip in self._check(name, [str(literal)])]
-
-    def _lookup(self, name: str) -> list[str]:
-        now = self._clock()
-        with self._lock:
-            entry = self._cache.get(name)
-            if entry is not None and now < entry[0]:
-                self._cache.move_to_end(name)
-                answer = entry[1]
-            else:
-                answer = None
-        if answer is None:
-            answer, keep = self._ask(name)
             with self._lock:
-                self._cache[name] = (now + keep, answer)
+                entry = self._cache.get(name)
+                if entry is None or self._clock() >= entry[0]:
+                    return None
                 self._cache.move_to_end(name)
-                while len(self._cache) > CACHED_HOSTS:
-                    self._cache.popitem(last=False)
-        if isinstance(answer, Unresolvable):
-            raise Unresolvable(answer.slug, answer.words)
-        return answer
+            return _endpoints(entry[1], port)
+        return _endpoints(self._check(name, [str(literal)]), port)
 
     def _ask(self, name: str) -> tuple[list[str] | Unresolvable, float]:
         """The answer and how long it may be kept."""

@@ -1,8 +1,9 @@
-"""A queue by the moment things are due, for a few threads that wait on it together."""
+"""A queue by the moment things are due. One thread takes from it, any thread puts in."""
 
 from __future__ import annotations
 
 import heapq
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -14,21 +15,18 @@ TICK_NS = 4_000_000  # waits end on the ticks of a coarse clock: one wake-up for
 
 
 class DueQueue(Generic[T]):
-    """Hands each item to one thread, not before it is due. Times are monotonic nanoseconds.
+    """Hands each item out once, not before it is due. Times are monotonic nanoseconds.
 
-    Only one of the waiting threads, the leader, watches the clock; the others sleep until they are needed. A thread
-    that takes an item while more are due, or while nobody watches, wakes one other.
+    `wake` is called when whoever takes may have to look earlier than `patience` said.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._taker: int | None = None
         self._condition = threading.Condition()
         self._heap: list[tuple[int, int, T]] = []
         self._pushed = 0
-        self._leader: int | None = None
-        self._leader_until = 0
         self._is_held = False
-        self._is_closed = False
-        self._to_retire = 0
         self._taken = 0
         self._keeps: Callable[[T, int], bool] | None = None
 
@@ -55,43 +53,32 @@ class DueQueue(Generic[T]):
                 return
             self._pushed += 1
             heapq.heappush(self._heap, (due_ns, self._pushed, item))
-            if self._heap[0][2] is item:
-                self._condition.notify()
+            is_first = self._heap[0][2] is item
+        if is_first and threading.get_ident() != self._taker:
+            self._wake()
 
     def take(self) -> T | None:
-        """Wait for the item that is due first. None: this thread is not needed any more.
+        """The item that is due first, if it is due. Always asked by the same thread.
 
         Every item taken must be reported with `done`, even if it was pushed again.
         """
-        me = threading.get_ident()
+        self._taker = threading.get_ident()
         with self._condition:
-            while not self._is_closed:
-                if self._to_retire:
-                    self._to_retire -= 1
-                    self._condition.notify()
-                    return None
-                if self._is_held or not self._heap:
-                    self._condition.wait()
-                    continue
-                due = self._heap[0][0]
-                now = time.monotonic_ns()
-                if due <= now:
-                    _, _, item = heapq.heappop(self._heap)
-                    self._taken += 1
-                    if self._heap and (self._leader is None or self._heap[0][0] <= now):
-                        self._condition.notify()
-                    return item
-                if self._leader is None or due < self._leader_until:
-                    self._leader, self._leader_until = me, due
-                    self._condition.wait((due - now + -due % TICK_NS) / 1e9)
-                    if self._leader == me:
-                        self._leader = None
-                else:
-                    self._condition.wait()
-            return None
+            if self._is_held or not self._heap or self._heap[0][0] > time.monotonic_ns():
+                return None
+            self._taken += 1
+            return heapq.heappop(self._heap)[2]
+
+    def patience(self) -> float:
+        """In how many seconds `take` is worth asking again, if nobody calls `wake` before."""
+        with self._condition:
+            if self._is_held or not self._heap:
+                return math.inf
+            due = self._heap[0][0]
+        return max(0, due + -due % TICK_NS - time.monotonic_ns()) / 1e9
 
     def done(self) -> None:
-        """A thread has dealt with what it took."""
+        """What was taken has been dealt with."""
         with self._condition:
             self._taken -= 1
             if self._keeps is not None:
@@ -99,19 +86,8 @@ class DueQueue(Generic[T]):
 
     def hold(self, is_held: bool) -> None:
         """Hand out nothing while held."""
-        with self._condition:
-            self._is_held = is_held
-            self._condition.notify_all()
-
-    def retire(self, count: int) -> None:
-        """Let so many threads go, as soon as they come back."""
-        with self._condition:
-            self._to_retire += count
-            self._condition.notify_all()
-
-    @property
-    def retiring(self) -> int:
-        return self._to_retire
+        self._is_held = is_held
+        self._wake()
 
     def end(self, keeps: Callable[[T, int], bool]) -> None:
         """From now on keep only what is still worth waiting for."""
@@ -124,14 +100,9 @@ class DueQueue(Generic[T]):
     def clear(self) -> None:
         with self._condition:
             self._heap.clear()
+            self._condition.notify_all()
 
     def wait_until_empty(self, seconds: float) -> bool:
-        """Is everything out, and dealt with? Waits so long for it."""
+        """Is everything out, and dealt with? Waits so long for it, once the queue is ending."""
         with self._condition:
             return self._condition.wait_for(lambda: not self._heap and not self._taken, seconds)
-
-    def close(self) -> None:
-        """Send every thread home."""
-        with self._condition:
-            self._is_closed = True
-            self._condition.notify_all()

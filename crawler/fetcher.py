@@ -6,11 +6,11 @@
                               heap of domains by the moment they are due
                                    │
                                    ▼
-                              worker threads, one a slot: one request each, through the domain's gate
+                              wire thread: a greenlet a slot, one request each, through the domain's gate
 
-A domain is in exactly one place: idle (the main thread's), in the heap, or with the one worker that took it out.
+A domain is in exactly one place: idle (the main thread's), in the heap, or with the one greenlet that took it out.
 So its visits are made one after the other, and what belongs to it needs no lock. A domain that waits, for its pace
-or for a pause, costs a heap entry, no thread and no slot.
+or for a pause, costs a heap entry and no slot.
 
 Order of durable things: a result is appended, then made durable (a group of them with one fsync), and only then
 does the bookmark move behind its job. A request is counted in its gate before it leaves.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import resource
 import signal
@@ -37,6 +38,7 @@ from crawler.classify import Classifier, DomainClass
 from crawler.control import StageControl, now_text
 from crawler.due import DueQueue
 from crawler.hosts import RobotsCache
+from crawler.hub import Hub
 from crawler.leases import (
     JOBS_AT_ONCE,
     Bookmark,
@@ -79,8 +81,8 @@ from crawler.settings import Config
 from crawler.spool import Cursor, Reader, Writer, end_of
 from crawler.states import ERRORS
 from crawler.transport import Transport
-from crawler.visit import Refusal, Reply, visit
-from crawler.wire import UNTRIED, Failure, Pause, Request, Take
+from crawler.visit import Refusal, Reply, Visit, Wish, visit
+from crawler.wire import UNTRIED, Failure, Pause, Request, Response, Take
 from crawler.workspace import RoleTaken, Workspace
 from crawler.workspace import domain_of as domain_of_name
 
@@ -89,7 +91,8 @@ log = logging.getLogger("sumi.fetcher")
 SYNC_EVERY = 0.4  # seconds
 BOOKMARK_EVERY = 15.0
 BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of results that a takeover should have to read at most
-IDLE_LEASE = 3.0  # an idle domain is let go after this many seconds
+IDLE_LEASE = 20.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
+IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its room
 LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
 LOOK_AGAIN_AT_MOST = 30.0
 TAKING_AT_ONCE = 0.1  # seconds of taking leases before the main thread looks around again
@@ -99,6 +102,7 @@ STOP_GRACE = 3.0  # for visits that are half made
 STOP_AT_MOST = 15.0  # for requests on the wire
 RING_EVERY = 0.1
 BUSY_AGAIN_NS = 50_000_000
+LARGE_BODY = 400 * 1024  # bytes: more takes ten milliseconds and longer to read
 
 EXIT_MISTAKE = 70  # a mistake in this program: whoever watches may start another one
 
@@ -139,12 +143,14 @@ class Fetcher:
         self._is_listed: Callable[[str], bool] = lambda domain: (
             classifier.classify(domain).klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED)
         )
-        self._due_queue: DueQueue[Domain] = DueQueue()
+        self._hub = Hub()
+        self._due_queue: DueQueue[Domain] = DueQueue(self._hub.wake)
         self._idling = threading.Lock()  # for a domain's change between idle and busy
-        self._staffing = threading.Lock()  # for the count of threads
-        self._threads = 0
+        self._staffing = threading.Lock()  # for `_room` and `_open`
+        self._room = 0  # requests that may be on the wire at once
+        self._open = 0  # domains that are being worked on
         self._stop_by_ns = 0
-        self._on_wire: set[Domain] = set()  # changed by many threads, in steps that cannot be interrupted
+        self._on_wire: set[Domain] = set()
         self._trouble: Exception | None = None
         self._domains: dict[str, Domain] = {}
         self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
@@ -154,7 +160,6 @@ class Fetcher:
         self._has_more_to_take = False
         self._is_unsynced = False
         self._is_closed = False
-        self._counting = threading.Lock()
         self._synced_at = self._marked_at = self._shared_at = self._scanned_at = self._rang_at = 0.0
         self._indexed_at = 0.0
         self._run = 0
@@ -177,20 +182,22 @@ class Fetcher:
         if self._parent is not None:
             # Ctrl-C reaches the whole group; the parent passes it on as SIGTERM, once.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._transport = Transport(self.config.network, self.config.user_agent.header)
+        self._transport = Transport(self.config.network, self.config.user_agent.header, waiting=self._hub)
         self._robots = RobotsCache(self.workspace, lambda: self._clock().wall_ms)
         self._slots = Slots(self.workspace.slots, self._settings.max_concurrent_pages_open)
         self._writer = Writer(self.workspace.results_of(self.name), segment_bytes=self.config.spool.segment_size)
         self._releases = Reader(self.workspace.releases, end_of(self.workspace.releases))
+        wire = threading.Thread(target=self._run_wire, name="wire", daemon=True)
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
+        wire.start()
         try:
             while not self._is_finished():
                 self._turn()
         except OSError as problem:
             self._trouble = self._trouble or problem
-        self._shut_down()
+        self._shut_down(wire)
         role.release()
         if isinstance(self._trouble, OSError):
             log.error("%s stops: %s", self.name, _sentence(self._trouble))
@@ -296,7 +303,7 @@ class Fetcher:
 
     def _look_for_domains(self, now: float) -> None:
         """Take the leases of domains that were heard of, as far as there is room."""
-        if not self._heard or not self._threads:
+        if not self._heard or not self._room:
             return
         due = [domain for domain, (at, _) in self._heard.items() if at <= now]
         self._has_more_to_take = False
@@ -395,10 +402,10 @@ class Fetcher:
             index = self._indexes[writer] = ResultIndex(self.workspace.results_of(writer))
         return index
 
-    # -- worker threads ------------------------------------------------------------------------------
+    # -- the wire ------------------------------------------------------------------------------------
 
     def _share_slots(self, now: float) -> None:
-        """Have as many threads as this process may have requests on the wire."""
+        """Hold as many slots as this process may have requests on the wire."""
         if now - self._shared_at < SHARE_EVERY and self._shared_at:
             return
         self._shared_at = now
@@ -406,33 +413,44 @@ class Fetcher:
         others = sum(name != self.name and self.workspace.is_role_taken(name) for name in names)
         share = fair_share(self._settings.max_concurrent_pages_open, max(self.workers, 1 + others))
         with self._staffing:
-            surplus = self._threads - self._due_queue.retiring - share
-        if surplus > 0:
-            self._due_queue.retire(surplus)
-        elif surplus < 0:
-            for number in self._slots.take(-surplus):
-                with self._staffing:
-                    self._threads += 1
-                threading.Thread(target=self._work, args=(number,), name=f"slot-{number:02d}", daemon=True).start()
+            self._slots.give_back(self._slots.held - max(share, self._open))
+            self._slots.take(share - self._slots.held)
+            self._room = min(share, self._slots.held)
+        self._hub.wake()
 
-    def _work(self, slot: int) -> None:
-        """A worker thread's life: as long as it holds a slot."""
+    def _run_wire(self) -> None:
         try:
-            while (domain := self._due_queue.take()) is not None:
-                try:
-                    self._advance(domain)
-                except _TooLate:
-                    return
-                except Exception as problem:
-                    if not isinstance(problem, OSError):
-                        log.exception("working on %s found a mistake in this program", domain.name)
-                    self._give_up(problem)
-                finally:
-                    self._due_queue.done()
+            self._hub.run(self._begin_due)
+        except Exception as problem:
+            log.exception("the wire thread found a mistake in this program")
+            self._give_up(problem)
+
+    def _begin_due(self) -> float:
+        """Begin what is due, as far as there is room; in how many seconds there may be more."""
+        while True:
+            with self._staffing:
+                if self._open >= self._room:
+                    return math.inf
+                domain = self._due_queue.take()
+                if domain is None:
+                    return self._due_queue.patience()
+                self._open += 1
+            self._hub.spawn(self._serve, domain)
+
+    def _serve(self, domain: Domain) -> None:
+        """A greenlet's life: one step of one domain."""
+        try:
+            self._advance(domain)
+        except _TooLate:
+            pass
+        except Exception as problem:
+            if not isinstance(problem, OSError):
+                log.exception("working on %s found a mistake in this program", domain.name)
+            self._give_up(problem)
         finally:
             with self._staffing:
-                self._threads -= 1
-                self._slots.give_back(slot)
+                self._open -= 1
+            self._due_queue.done()
 
     def _may_finish(self, domain: Domain, due_ns: int) -> bool:
         """While stopping: is this visit half made, and will it go on soon?"""
@@ -521,7 +539,7 @@ class Fetcher:
         assert domain.visit is not None and domain.job is not None
         try:
             while True:
-                wish = domain.visit.send(reply)
+                wish = self._step(domain.visit, reply)
                 reply = None
                 if isinstance(wish, RobotsResult):
                     self._write_robots(domain, wish)
@@ -550,6 +568,12 @@ class Fetcher:
             job = domain.job
             error = f"internal-error: {type(problem).__name__}"
             return PageResult(job.run, job.key, job.wire, job.domain, "", "failed", error)
+
+    def _step(self, visit: Visit, reply: Reply) -> Wish:
+        """A visit's next wish. To read a large page takes long, which others need not wait for."""
+        if isinstance(reply, Response) and len(reply.body) > LARGE_BODY:
+            return self._hub.aside(lambda: visit.send(reply))
+        return visit.send(reply)
 
     def _due(self, domain: Domain, request: Request) -> int:
         """When the gate will let this request through, as far as this process knows."""
@@ -638,10 +662,9 @@ class Fetcher:
         self._count(domain, ledger, end)
         domain.remember(domain.job)
         domain.visit = None
-        with self._counting:
-            self.counts.pages += 1
-            self.counts.requests += len(ledger)
-            self.counts.errors += result.state in ERRORS
+        self.counts.pages += 1
+        self.counts.requests += len(ledger)
+        self.counts.errors += result.state in ERRORS
         if closes is not None:
             domain.closes, domain.closed_run = closes, result.run
             if domain.gate.update(result.run, domain.bring_up_to_date):
@@ -658,8 +681,7 @@ class Fetcher:
         moment = self._clock()
         ledger = tuple(domain.robots_ledger)
         domain.robots_ledger.clear()
-        with self._counting:
-            self.counts.requests += len(ledger)
+        self.counts.requests += len(ledger)
         result = replace(result, at=now_text(), boot=moment.boot, ledger=ledger)
         end = self._write(result)
         self._count(domain, ledger, end)
@@ -702,9 +724,9 @@ class Fetcher:
         if now - self._marked_at >= BOOKMARK_EVERY:
             self._marked_at = now
             self._move_bookmarks()
-        for domain in [
-            domain for domain in self._domains.values() if domain.is_idle and now - domain.idle_since >= IDLE_LEASE
-        ]:
+        is_full = len(self._domains) >= self._settings.max_active_domains
+        idle_since = now - (IDLE_LEASE_WHEN_FULL if is_full else IDLE_LEASE)
+        for domain in [each for each in self._domains.values() if each.is_idle and each.idle_since <= idle_since]:
             self._let_go(domain)
 
     def _sync(self, now: float) -> None:
@@ -762,7 +784,7 @@ class Fetcher:
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def _shut_down(self) -> None:
+    def _shut_down(self, wire: threading.Thread) -> None:
         """Finish what is on the wire and what is half made, as far as that is a matter of seconds; save all."""
         queue = self._due_queue
         self._stop_by_ns = time.monotonic_ns() + int(STOP_GRACE * 1e9)
@@ -772,7 +794,8 @@ class Fetcher:
             queue.clear()
             is_empty = queue.wait_until_empty(STOP_AT_MOST)
         stragglers = not is_empty
-        queue.close()
+        self._hub.stop()
+        wire.join(STOP_AT_MOST)
         try:
             if self._trouble is None:
                 self._sync(time.monotonic())
@@ -810,7 +833,7 @@ class Fetcher:
         return {
             "run": self._run,
             "in_flight": len(self._on_wire),
-            "slots": self._threads,
+            "slots": self._room,
             "domains": len(domains),
             "waiting": len(self._due_queue),
             "backlog": sum(len(domain.jobs) for domain in domains),

@@ -430,11 +430,11 @@ class Slots:
     def held(self) -> int:
         return len(self._held)
 
-    def take(self, wanted: int) -> list[int]:
-        """Numbers of up to `wanted` slots that were free and are ours now."""
-        taken: list[int] = []
+    def take(self, wanted: int) -> None:
+        """Take up to `wanted` slots more, as far as any are free."""
+        enough = len(self._held) + wanted
         for number in range(self._limit):
-            if len(taken) >= wanted:
+            if len(self._held) >= enough:
                 break
             if number in self._held:
                 continue
@@ -445,14 +445,13 @@ class Slots:
                 os.close(descriptor)
                 continue
             self._held[number] = descriptor
-            taken.append(number)
-        return taken
 
-    def give_back(self, number: int) -> None:
-        descriptor = self._held.pop(number, None)
-        if descriptor is not None:
+    def give_back(self, count: int) -> None:
+        """Let go of so many of those that are held."""
+        while count > 0 and self._held:
+            _, descriptor = self._held.popitem()
             os.close(descriptor)
+            count -= 1
 
     def close(self) -> None:
-        for number in list(self._held):
-            self.give_back(number)
+        self.give_back(len(self._held))

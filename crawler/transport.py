@@ -10,11 +10,13 @@ read can then look at one deadline and every buffer has a limit.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +28,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 from crawler.addresses import Endpoint, Resolver, Unresolvable
 from crawler.decode import BadEncoding, Collector, codings
 from crawler.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
+from crawler.hub import OwnThread, Waiting
 from crawler.media import SNIFF_LENGTH, is_html, media_type
 from crawler.settings import NetworkSettings
 from crawler.wire import Answer, Failure, Request, Response, Take
@@ -53,23 +56,37 @@ class Deadline:
 
     def left(self, most: float | None = None) -> float:
         """Seconds that the next step may take."""
-        seconds = self._end - time.monotonic()
+        seconds = min(self._end - time.monotonic(), self._per_read if most is None else most)
         if seconds <= 0:
             raise TimeoutError
-        return min(seconds, self._per_read if most is None else most)
+        return seconds
 
     def shorten(self, total: float) -> None:
         self._end = min(self._end, time.monotonic() + total)
 
 
-class _Socket(ssl.SSLSocket):
-    """A TLS socket that takes up a session of an earlier connection to the same origin."""
+class _Plain(socket.socket):
+    """A TCP socket that knows how long it may take to become a TLS one."""
 
-    def do_handshake(self, block: bool = False) -> None:
-        context = self.context
-        if isinstance(context, _Context) and (session := context.sessions.take(self.server_hostname)) is not None:
+    deadline: Deadline
+    handshake_timeout: float
+
+
+class _Socket(ssl.SSLSocket):
+    """A TLS socket that never blocks: what has to be waited for is waited for in the transport's own way."""
+
+    def shake_hands(self, waiting: Waiting, sessions: _Sessions, deadline: Deadline, most: float) -> None:
+        """With the session of an earlier connection to the same host, if there is one."""
+        if (session := sessions.take(self.server_hostname)) is not None:
             self.session = session
-        super().do_handshake(block)
+        give_up = time.monotonic() + most
+        while True:
+            try:
+                return self.do_handshake()
+            except ssl.SSLWantReadError:
+                waiting.wait(self.fileno(), deadline.left(give_up - time.monotonic()))
+            except ssl.SSLWantWriteError:
+                waiting.wait(self.fileno(), deadline.left(give_up - time.monotonic()), to_write=True)
 
 
 class _Sessions:
@@ -101,15 +118,29 @@ class _Context(ssl.SSLContext):
 
     sslsocket_class = _Socket
     sessions: _Sessions
+    waiting: Waiting
+
+    def wrap_socket(self, sock: socket.socket, *rest: Any, **options: Any) -> ssl.SSLSocket:
+        """As urllib3 asks for it: with the handshake made."""
+        assert isinstance(sock, _Plain)
+        made = super().wrap_socket(sock, *rest, **(options | {"do_handshake_on_connect": False}))
+        assert isinstance(made, _Socket)
+        try:
+            made.shake_hands(self.waiting, self.sessions, sock.deadline, sock.handshake_timeout)
+        except BaseException:
+            made.close()
+            raise
+        return made
 
 
-def _tls_context(network: NetworkSettings) -> _Context:
+def _tls_context(network: NetworkSettings, waiting: Waiting) -> _Context:
     context = _Context(ssl.PROTOCOL_TLS_CLIENT)
     model = create_urllib3_context()
     context.options |= model.options
     context.verify_flags |= model.verify_flags
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.sessions = _Sessions()
+    context.waiting = waiting
     context.load_default_certs()
     if context.cert_store_stats()["x509_ca"] == 0:
         with suppress(ImportError):  # comes with requests; only a machine without a trust store needs it
@@ -131,9 +162,10 @@ class Connection(HTTPSConnection):
     Invariant: no name is looked up, so the address that was checked is the one connected to.
     """
 
-    def __init__(self, origin: Origin, context: ssl.SSLContext) -> None:
+    def __init__(self, origin: Origin, context: _Context) -> None:
         super().__init__(origin[0], port=origin[1], ssl_context=context, socket_options=[])
         self.origin = origin
+        self._waiting = context.waiting
         self.has_answered = False
         self.reusable_until = 0.0
         self._endpoints: list[Endpoint] = []
@@ -177,12 +209,18 @@ class Connection(HTTPSConnection):
 
     def _dial(self, endpoint: Endpoint, deadline: Deadline, seconds: float) -> socket.socket:
         family = socket.AF_INET6 if ":" in endpoint[0] else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock = _Plain(family, socket.SOCK_STREAM)
+        sock.deadline, sock.handshake_timeout = deadline, self._connect_timeout
         try:
-            sock.settimeout(deadline.left(seconds))
+            sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.connect(endpoint)
-            sock.settimeout(deadline.left(self._connect_timeout))  # for the handshake
+            problem = sock.connect_ex(endpoint)
+            self._waiting.attach(sock.fileno())
+            if problem == errno.EINPROGRESS:
+                self._waiting.wait(sock.fileno(), deadline.left(seconds), to_write=True)
+                problem = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if problem:
+                raise OSError(problem, os.strerror(problem))
         except BaseException:
             sock.close()
             raise
@@ -255,16 +293,24 @@ class _Idle:
 
 
 class Transport:
-    """Sends requests and keeps connections for the next ones. Safe to use from many threads.
+    """Sends requests and keeps connections for the next ones. Safe to use from many threads, or in a `Hub`.
 
     Invariants: a connection carries one request at a time; it goes back to rest only after its answer was
     read to the last byte and nothing else came; one `send` is at most one request on the wire.
     """
 
-    def __init__(self, network: NetworkSettings, user_agent_header: str, *, resolver: Resolver | None = None) -> None:
+    def __init__(
+        self,
+        network: NetworkSettings,
+        user_agent_header: str,
+        *,
+        resolver: Resolver | None = None,
+        waiting: Waiting | None = None,
+    ) -> None:
         self._network = network
         self._resolver = resolver or Resolver(network)
-        self._context = _tls_context(network)
+        self._waiting = waiting or OwnThread()
+        self._context = _tls_context(network, self._waiting)
         self._idle = _Idle(network.max_idle_connections)
         agent = user_agent_header.encode("utf-8").decode("latin-1")
         if any(ord(character) < 32 or ord(character) == 127 for character in agent):
@@ -321,15 +367,16 @@ class Transport:
         deadline = Deadline(network.total_timeout / 1000, network.read_timeout / 1000)
         connection = self._idle.take(origin)
         if connection is None:
-            endpoints = self._resolver.addresses(*origin)[:MOST_ADDRESSES]
+            endpoints = self._resolver.known(*origin)
+            if endpoints is None:
+                endpoints = self._waiting.aside(lambda: self._resolver.addresses(*origin))
             connection = Connection(origin, self._context)
-            connection.open(endpoints, deadline, network.connect_timeout / 1000)
+            connection.open(endpoints[:MOST_ADDRESSES], deadline, network.connect_timeout / 1000)
         is_kept = False
         try:
-            sock = connection.sock
-            sock.settimeout(deadline.left())
-            sock.sendall(line + self._common)
-            response, is_kept, keep = _read(request, sock, deadline, start)
+            stream = _Stream(connection.sock, self._waiting, deadline)
+            stream.send(line + self._common)
+            response, is_kept, keep = _read(request, stream.receive, deadline, start)
             connection.has_answered = True
             connection.reusable_until = time.monotonic() + keep
             return response
@@ -358,14 +405,52 @@ def _request_line(request: Request) -> tuple[Origin, bytes]:
     return (host.strip("[]").rstrip("."), port), line.encode("ascii")
 
 
-def _read(request: Request, sock: Any, deadline: Deadline, start: float) -> tuple[Response, bool, float]:
+class _Stream:
+    """The bytes of one exchange, out and in. Raises TimeoutError when it has taken too long."""
+
+    __slots__ = ("_deadline", "_descriptor", "_may_be_there", "_sock", "_waiting")
+
+    def __init__(self, sock: Any, waiting: Waiting, deadline: Deadline) -> None:
+        self._sock = sock
+        self._descriptor: int = sock.fileno()
+        self._waiting = waiting
+        self._deadline = deadline
+        self._may_be_there = False
+
+    def send(self, data: bytes) -> None:
+        while True:
+            try:
+                sent = self._sock.send(data)
+            except ssl.SSLWantWriteError:
+                self._may_be_there = True
+                self._waiting.wait(self._descriptor, self._deadline.left(), to_write=True)
+            except ssl.SSLWantReadError:
+                self._may_be_there = True
+                self._waiting.wait(self._descriptor, self._deadline.left())
+            else:
+                if sent == len(data):
+                    return
+                data = data[sent:]
+
+    def receive(self) -> bytes:
+        """The next bytes; none at the end of the connection."""
+        if not self._may_be_there:  # no server answers before it was asked
+            self._may_be_there = True
+            self._waiting.wait(self._descriptor, self._deadline.left())
+        while True:
+            try:
+                data: bytes = self._sock.read(RECEIVE)
+                return data
+            except ssl.SSLWantReadError:
+                self._waiting.wait(self._descriptor, self._deadline.left())
+            except ssl.SSLWantWriteError:
+                self._waiting.wait(self._descriptor, self._deadline.left(), to_write=True)
+
+
+def _read(
+    request: Request, receive: Callable[[], bytes], deadline: Deadline, start: float
+) -> tuple[Response, bool, float]:
     """The response, whether the connection can be kept, and for how long."""
-
-    def receive() -> bytes:
-        sock.settimeout(deadline.left())
-        data: bytes = sock.recv(RECEIVE)
-        return data
-
     source = Source(receive)
     head = read_head(source)
     body = Body(source, head, request.method)

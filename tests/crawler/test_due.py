@@ -1,10 +1,10 @@
-"""The queue of what is due, with real threads."""
+"""The queue of what is due: one real thread takes from it as the fetcher's does, others put in."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,38 +13,71 @@ from crawler.due import DueQueue
 MS = 1_000_000
 
 
-def worker(queue: DueQueue[str], act: Callable[[str], None]) -> threading.Thread:
-    def work() -> None:
-        while (item := queue.take()) is not None:
-            try:
-                act(item)
-            finally:
-                queue.done()
+class Taker:
+    """Takes and acts until it is told to go."""
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
+    def __init__(self, act: Callable[[str], None]) -> None:
+        self._act = act
+        self._woken = threading.Event()
+        self._is_over = False
+        self.queue: DueQueue[str] = DueQueue(self._woken.set)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._is_over:
+            self._woken.clear()
+            while (item := self.queue.take()) is not None:
+                self._act(item)
+                self.queue.done()
+            self._woken.wait(min(self.queue.patience(), 60))
+
+    def close(self) -> None:
+        self._is_over = True
+        self._woken.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def takers() -> Iterator[Callable[[Callable[[str], None]], DueQueue[str]]]:
+    made: list[Taker] = []
+
+    def make(act: Callable[[str], None]) -> DueQueue[str]:
+        made.append(Taker(act))
+        return made[-1].queue
+
+    yield make
+    for taker in made:
+        taker.close()
 
 
 @pytest.mark.timeout(60)
-def test_nothing_is_handed_out_before_it_is_due_and_everything_is_once() -> None:
-    queue: DueQueue[str] = DueQueue()
+def test_nothing_is_handed_out_before_it_is_due_and_everything_is_once(
+    takers: Callable[[Callable[[str], None]], DueQueue[str]],
+) -> None:
     taken: list[tuple[str, int]] = []
+    queue = takers(lambda item: taken.append((item, time.monotonic_ns())))
     due = {str(number): time.monotonic_ns() + (number * 37 % 50) * MS for number in range(200)}
-    threads = [worker(queue, lambda item: taken.append((item, time.monotonic_ns()))) for _ in range(4)]
-    for item, at in due.items():
-        queue.push(item, at)
-    assert queue.wait_until_empty(30)
-    queue.close()
+
+    def put(items: list[str]) -> None:
+        for item in items:
+            queue.push(item, due[item])
+
+    threads = [threading.Thread(target=put, args=(list(due)[part::4],)) for part in range(4)]
+    for thread in threads:
+        thread.start()
     for thread in threads:
         thread.join()
+    queue.end(lambda item, due_ns: True)
+    assert queue.wait_until_empty(30)
     assert sorted(item for item, _ in taken) == sorted(due)
     assert all(at >= due[item] for item, at in taken)
 
 
 @pytest.mark.timeout(60)
-def test_something_due_earlier_than_what_is_waited_for_comes_first() -> None:
-    queue: DueQueue[str] = DueQueue()
+def test_something_due_earlier_than_what_is_waited_for_comes_first(
+    takers: Callable[[Callable[[str], None]], DueQueue[str]],
+) -> None:
     taken: list[str] = []
     came = threading.Event()
 
@@ -52,78 +85,52 @@ def test_something_due_earlier_than_what_is_waited_for_comes_first() -> None:
         taken.append(item)
         came.set()
 
-    threads = [worker(queue, act) for _ in range(3)]
+    queue = takers(act)
     queue.push("in an hour", time.monotonic_ns() + 3600 * 1000 * MS)
     queue.push("now", 0)
     assert came.wait(30)
     assert taken == ["now"]
     first = queue.first()
     assert first is not None and first[1] == "in an hour"
-    queue.close()
-    for thread in threads:
-        thread.join()
 
 
 @pytest.mark.timeout(60)
-def test_one_slow_item_does_not_keep_the_others_waiting() -> None:
-    queue: DueQueue[str] = DueQueue()
-    release, quick_done = threading.Event(), threading.Event()
-
-    def act(item: str) -> None:
-        if item == "slow":
-            release.wait(30)
-        elif item == "last":
-            quick_done.set()
-
-    threads = [worker(queue, act) for _ in range(2)]
-    queue.push("slow", 0)
-    for number in range(20):
-        queue.push(f"quick {number}", time.monotonic_ns() + number * MS)
-    queue.push("last", time.monotonic_ns() + 30 * MS)
-    assert quick_done.wait(30)
-    release.set()
-    assert queue.wait_until_empty(30)
-    queue.close()
-    for thread in threads:
-        thread.join()
-
-
-@pytest.mark.timeout(60)
-def test_a_held_queue_hands_out_nothing_until_it_is_let_go() -> None:
-    queue: DueQueue[str] = DueQueue()
+def test_a_held_queue_hands_out_nothing_until_it_is_let_go(
+    takers: Callable[[Callable[[str], None]], DueQueue[str]],
+) -> None:
     taken = threading.Event()
+    queue = takers(lambda item: taken.set())
     queue.hold(True)
-    thread = worker(queue, lambda item: taken.set())
     queue.push("due", 0)
+    assert queue.patience() > 3600
     assert not queue.wait_until_empty(0.05)
     assert not taken.is_set()
     queue.hold(False)
     assert taken.wait(30)
-    queue.close()
-    thread.join()
 
 
-@pytest.mark.timeout(60)
-def test_threads_retire_when_told_and_the_others_go_on() -> None:
-    queue: DueQueue[str] = DueQueue()
-    threads = [worker(queue, lambda item: None) for _ in range(3)]
-    queue.retire(2)
-    while sum(thread.is_alive() for thread in threads) != 1:
-        threading.Event().wait(0.01)
-    queue.push("still served", 0)
-    assert queue.wait_until_empty(30)
-    queue.close()
-    for thread in threads:
-        thread.join()
+def test_whoever_takes_does_not_wake_itself() -> None:
+    woken: list[int] = []
+    queue: DueQueue[str] = DueQueue(lambda: woken.append(threading.get_ident()))
+    assert queue.take() is None
+    queue.push("mine", 0)
+    assert not woken
+    other = threading.Thread(target=queue.push, args=("sooner", -1))
+    other.start()
+    other.join()
+    assert len(woken) == 1
 
 
 def test_an_ending_queue_keeps_only_what_is_worth_waiting_for() -> None:
-    queue: DueQueue[str] = DueQueue()
+    queue: DueQueue[str] = DueQueue(lambda: None)
     queue.push("soon", 10)
-    queue.push("late", 10**9)
+    queue.push("late", 10**18)
     queue.end(lambda item, due: due < 100)
-    queue.push("later", 10**9)
+    queue.push("later", 10**18)
     queue.push("soon too", 20)
     assert queue.is_ending
-    assert [queue.take(), queue.take()] == ["soon", "soon too"]
-    assert len(queue) == 0
+    assert [queue.take(), queue.take(), queue.take()] == ["soon", "soon too", None]
+    assert not queue.wait_until_empty(0.01)
+    queue.done()
+    queue.done()
+    assert queue.wait_until_empty(30)

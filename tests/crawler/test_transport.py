@@ -22,6 +22,7 @@ from crawler.settings import NetworkSettings
 from crawler.transport import Transport
 from crawler.wire import Answer, Failure, Request, Response, Take
 from tests.hostile import TRICKS, Exchange, HostileServer
+from tests.in_hub import HubTransport
 
 AGENT = "SumiRipple/1.0 (+https://example.org/bot; bot@example.org)"
 LIMIT = 300_000
@@ -37,17 +38,17 @@ def patient(server: HostileServer, **changes: Any) -> NetworkSettings:
     return server.network(read_timeout=20_000, total_timeout=20_000, connect_timeout=20_000, **changes)
 
 
-@pytest.fixture
-def transport(server: HostileServer) -> Iterator[Transport]:
+@pytest.fixture(params=[Transport, HubTransport], ids=["own thread", "hub"])
+def transport(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Transport]:
     """With limits that a loaded machine does not reach."""
-    with Transport(patient(server), AGENT) as made:
+    with request.param(patient(server), AGENT) as made:
         yield made
 
 
-@pytest.fixture
-def hasty(server: HostileServer) -> Iterator[Transport]:
+@pytest.fixture(params=[Transport, HubTransport], ids=["own thread", "hub"])
+def hasty(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Transport]:
     """With limits that are soon reached."""
-    with Transport(server.network(read_timeout=200, total_timeout=300, connect_timeout=300), AGENT) as made:
+    with request.param(server.network(read_timeout=200, total_timeout=300, connect_timeout=300), AGENT) as made:
         yield made
 
 
@@ -337,7 +338,7 @@ def test_the_connection_goes_to_the_checked_address_and_no_name_is_looked_up_aga
 
 def test_the_next_address_is_tried_when_one_refuses(server: HostileServer) -> None:
     class TwoAddresses:
-        def addresses(self, host: str, port: int) -> list[tuple[str, int]]:
+        def known(self, host: str, port: int) -> list[tuple[str, int]]:
             return [("127.0.0.1", free_port()), ("127.0.0.1", server.port)]
 
     with Transport(patient(server), AGENT, resolver=TwoAddresses()) as transport:  # type: ignore[arg-type]
