@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml requirements/lock.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q crawler ingest reporter
 	@touch $(STAMP)
 
 crawl: $(STAMP) ## crawl: the demo terrain, or your own list with CONFIG=my.toml [WORKERS=4]

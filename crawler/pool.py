@@ -37,11 +37,16 @@ class _Place:
 
 
 def fetcher_count(config: Config, workers: int | None = None) -> int:
-    """How many fetchers to start: as asked, else by the config, else as many as the cores carry; never more than
-    there are slots for requests.
+    """How many fetchers to start: as asked, else by the config, else one a core; never more than there are slots for
+    requests. Each keeps a core busy when there is enough to do: more of them only take it from the ingest.
     """
-    wanted = workers or config.crawler.workers or max(2, min(8, 2 * (os.cpu_count() or 1)))
+    wanted = workers or config.crawler.workers or max(2, min(8, os.cpu_count() or 1))
     return max(1, min(wanted, config.crawler.max_concurrent_pages_open))
+
+
+def give_way() -> None:
+    """Let the other stages go first where cores are scarce: what is fetched faster than it is taken in only waits."""
+    os.nice(5)
 
 
 def run_pool(config: Config, workers: int | None = None, *, log_level: int | None = None) -> int:
@@ -137,6 +142,7 @@ def _child(config: Config, index: int, workers: int, log_level: int) -> None:
     from crawler.fetcher import run_fetcher
 
     logging.basicConfig(level=log_level, format="[%(levelname)s] %(message)s", stream=sys.stderr)
+    give_way()
     code = _run(lambda: run_fetcher(config, index, workers, watch_parent=True))
     sys.exit(code)
 

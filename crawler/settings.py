@@ -72,7 +72,7 @@ class NetworkSettings:
     total_timeout: int = 120_000  # for one whole response
     max_body_size: int = 10 * 1024 * 1024  # decoded bytes
     dns_cache_time: int = 300_000
-    max_idle_connections: int = 256  # kept alive in each fetcher
+    max_idle_connections: int = 1000  # kept alive in each fetcher: as many as it may have domains at work
     resolve: tuple[tuple[str, str], ...] = ()  # (host pattern, "address:port"), first match wins
 
 

@@ -452,7 +452,9 @@ def run_scheduler_stage(config: Config) -> int:
 
 def run_fetcher_stage(config: Config, index: int, workers: int) -> int:
     from crawler.fetcher import run_fetcher
+    from crawler.pool import give_way
 
+    give_way()
     return run_fetcher(config, index, workers)
 
 
