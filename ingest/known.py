@@ -1,4 +1,4 @@
-"""What the ingest has in its hands: pages and domains as they are in memory between two commits."""
+"""What the ingest has in its hands: the pages that a batch changes, and domains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ class Domain:
     """A domain's row. What it says of closures and counts holds for run `run`."""
 
     __slots__ = (
-        "__weakref__",
         "closed",
         "closed_at_request",
         "crawl_delay",

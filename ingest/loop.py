@@ -30,10 +30,8 @@ from crawler.spool import (
     segment_path,
     segments,
 )
-from crawler.states import PageState
 from crawler.workspace import Workspace, safe_name, write_atomically
 from ingest.mapper import Mapper
-from ingest.plan import priority
 from ingest.replay import Redrawn, redraw
 from ingest.retention import drop_old_results
 from ingest.store import Store, StoreError, describe
@@ -41,7 +39,7 @@ from ingest.writing import Changes
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 450  # results to a commit: at 85 links each they may bring 60,000 pages into memory
+BATCH = 450  # results to a commit: at 85 links each they may bring 12,000 new pages
 _GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
 _GATHER_LONG = 1.0  # … and while there is plenty to do without them
 _PLENTY = 20_000  # pages in the frontier
@@ -226,18 +224,12 @@ class Ingest:
     # -- feed ----------------------------------------------------------------------------------------
 
     def _write_feed(self, done: Changes) -> None:
-        work: dict[str, int] = {}
-        for page in [*done.new_pages, *done.pages.values()]:
-            if page.state is PageState.QUEUED and page.depth is not None:
-                name, rank = page.domain.name, priority(page.depth, page.domain.klass)
-                if rank < work.get(name, rank + 1):
-                    work[name] = rank
         gone: dict[str, list[int]] = {}
         for page in done.done:
             gone.setdefault(page.domain.name, []).append(page.id)
         feed = Feed(
             run=self.mapper.run,
-            work=tuple(work.items()),
+            work=tuple(self.store.best_work(done).items()),
             done=tuple((name, tuple(ids)) for name, ids in gone.items()),
             closed=tuple(domain.name for domain in done.closed_domains.values()),
         )

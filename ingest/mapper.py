@@ -1,8 +1,9 @@
 """Results in, changes to the map out. A function of (config, results): no clock, no network, no chance.
 
-`take` is given a batch of results. It first finds out which pages the batch speaks of and brings them into memory
-in one go, then applies one result after the other there, following every consequence (a shorter way found late, a
-held result that now counts, a loop of redirects that closes), and leaves the sum in `store.changes` for one commit.
+`take` is given a batch of results. It first finds out which pages the batch speaks of, then applies one result after
+the other, following every consequence (a shorter way found late, a held result that now counts, a loop of redirects
+that closes), and leaves the sum in `store.changes` for one commit. Pages go by their numbers, of which the register
+says what a link needs to know; only of those that change more than their depths is the row brought into memory.
 
 A result counts only while the rules want its page visited (`plan.is_open`). In a live crawl that is always so, for
 nothing else is released. Replayed in another order or under other rules, a result may come before the way to its
@@ -40,6 +41,7 @@ from ingest.plan import (
     settle,
     stronger,
 )
+from ingest.register import FIRST_QUIET, OTHER, UNSEEN, VISITED, standing_of
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
 from ingest.store import Store
 from ingest.writing import Changes
@@ -51,18 +53,20 @@ class Mapper:
     def __init__(self, config: Config, store: Store) -> None:
         self.config = config
         self.store = store
+        self._register = store.register
         self._distances = store.distances
         self.resolver = Resolver(config.crawler.tracking_parameters, cache_size=80_000)
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.stale = 0  # results of a run that is over
         self._max_depth = config.crawler.max_depth
-        self._spreading: dict[int, Page] = {}  # visited pages whose depths changed, in the order they did
+        self._spreading: dict[int, None] = {}  # visited pages whose depths changed, in the order they did
         self._opening: deque[Page] = deque()  # pages whose held result now counts
         self._held: set[int] = set()
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
-        self._links: dict[int, tuple[list[Link], Link | None]] = {}  # of the batch, by position
-        self._keys: dict[int, str] = {}  # likewise
+        # Of the batch, by position: what a visit leads to, the numbers of the pages known, and is it a redirect?
+        self._links: dict[int, tuple[list[Link], list[int], bool]] = {}
+        self._asked: dict[int, Link] = {}  # likewise: the page that was visited
         self._sql: list[tuple[str, tuple[object, ...]]] = []  # on runs, for the next commit
         run, _ = store.last_run()
         if run:
@@ -72,6 +76,8 @@ class Mapper:
 
     def take(self, batch: Sequence[tuple[Result, bytes]]) -> None:
         """Apply these results (each with its line); the changes wait in the store for `commit`."""
+        if not all(isinstance(result, RunEvent) and result.event != "started" for result, _ in batch):
+            self.store.load()  # the others speak of no page, and the scheduler waits for them at a start
         self._bring_into_memory(batch)
         for position, (result, line) in enumerate(batch):
             self.store.changes.latest = max(self.store.changes.latest, result.at)
@@ -82,7 +88,7 @@ class Mapper:
         # Once for the whole batch: a page that is reached again and again on the way is carried on from once.
         self._spread()
         self._links.clear()
-        self._keys.clear()
+        self._asked.clear()
 
     def commit(self) -> Changes:
         """Write the batch and return what it changed (the feed is made of that)."""
@@ -90,30 +96,37 @@ class Mapper:
         return self.store.commit(self.run, sql)
 
     def _bring_into_memory(self, batch: Sequence[tuple[Result, bytes]]) -> None:
-        """Look up all pages and domains that the batch speaks of, at once."""
-        wanted: dict[str, int] = {}
-        domains: dict[str, str] = {}
-        known = self.store.young_pages
+        """Find the links of the batch, and look up the pages and domains that will change, at once."""
+        find, standings = self._register.find, self._register.standings
+        domains: set[str] = set()
+        wanted: set[int] = set()
         for position, (result, _) in enumerate(batch):
             if not isinstance(result, PageResult):
                 continue
-            key = self._keys[position] = self._key_of(result)
-            if key not in known:
-                wanted[key] = hash64(key)
-            found = self.resolver.links(result.base or result.wire, result.hrefs) if result.hrefs else []
-            target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
-            self._links[position] = (found, target)
-            for link in found if target is None else [target]:
-                if link.key not in known:
-                    wanted[link.key] = link.hash
-                    domains[link.key] = link.domain
-        self.store.fetch(wanted)
-        self.store.fetch_domains({domain for key, domain in domains.items() if self.store.known_page(key) is None})
+            asked = self._asked[position] = self._asked_for(result)
+            links, numbers, _ = self._links[position] = self._links_of(result)
+            wanted.add(find((asked,))[0])
+            for link, number in zip(links, numbers, strict=True):
+                if not number:
+                    domains.add(link.domain)
+                elif standings[number] == UNSEEN:
+                    wanted.add(number)
+        self.store.fetch_domains(domains)
+        self.store.pages(wanted - {0})
 
-    def _key_of(self, result: PageResult) -> str:
-        """The key, under these rules, of what was asked for: results may be older than the tracking parameters."""
+    def _links_of(self, result: PageResult) -> tuple[list[Link], list[int], bool]:
+        """Where a visit leads: to the page it was redirected to, or else to those that it links to."""
+        target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
+        if target is not None:
+            links = [target]
+        else:
+            links = self.resolver.links(result.base or result.wire, result.hrefs) if result.hrefs else []
+        return links, self._register.find(links), target is not None
+
+    def _asked_for(self, result: PageResult) -> Link:
+        """What was visited, under these rules: results may be older than the tracking parameters."""
         link = self.resolver.link(result.wire, result.wire)
-        return result.key if link is None else link.key
+        return Link(result.key, result.wire, result.domain, hash64(result.key)) if link is None else link
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -139,14 +152,13 @@ class Mapper:
                 *[(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES],
             ],
         )
-        self.store.begin_counting()
+        self.store.begin_run()
         self._enter_run(run)
         for entry in self.config.quality:
             for seed in entry.seeds:
                 link = self.resolver.link(seed, seed)
                 if link is not None:
-                    self.store.fetch({link.key: link.hash})
-                    self._reach_all([self._page(link, at)], NOWHERE)
+                    self._reach_all(self._numbers([link], self._register.find([link]), at), NOWHERE)
         self._spread()
 
     def _take_run(self, event: RunEvent) -> None:
@@ -251,42 +263,56 @@ class Mapper:
 
     # -- pages ---------------------------------------------------------------------------------------
 
-    def _page(self, link: Link, at: str) -> Page:
-        """The page of a link, as it stands in this run."""
-        page = self.store.known_page(link.key)
-        if page is None:
-            wire = link.wire if link.wire != link.key else None
-            page = self.store.new_page(link.key, link.hash, wire, self._domain(link.domain), self.run, at)
-            if page.domain.is_listed:
-                self._settle(page)
-            else:  # `discovered`, which it is already, until somebody reaches it
-                page.trap = shape_error(page.key, self.config.traps)
-                family = family_of(page.key, self.config.traps)
-                if family is not None:
-                    page.family = hash64(f"{page.domain.name}\n{family.name}")
-        elif page.seen_run < self.run:
-            page.enter_run(self.run)
-            self._domain(page.domain.name)
-            self._settle(page, new_run=True)
-        return page
+    def _numbers(self, links: list[Link], found: list[int], at: str) -> list[int]:
+        """The pages of these links, as they stand in this run; where nothing had been found, new ones are made.
+
+        A hot loop: nearly all are known, and there is nothing more to be done about them.
+        """
+        standings, numbers = self._register.standings, found.copy()
+        for index, number in enumerate(numbers):
+            if not number:  # it may be new since then
+                numbers[index] = number = self._register.place(links[index])[0] or self._new_page(links[index], at)
+            if standings[number] == UNSEEN:
+                self._see_again(number)
+        return numbers
+
+    def _new_page(self, link: Link, at: str) -> int:
+        page = self.store.new_page(link, self._domain(link.domain), self.run, at)
+        if page.domain.is_listed:
+            self._settle(page)
+            self._register.standings[page.id] = standing_of(page.state, False)
+        else:  # `discovered`, which it is already, until somebody reaches it
+            page.trap = shape_error(page.key, self.config.traps)
+            family = family_of(page.key, self.config.traps)
+            if family is not None:
+                page.family = hash64(f"{page.domain.name}\n{family.name}")
+        return page.id
+
+    def _see_again(self, number: int) -> None:
+        """A page that is known from an earlier run is seen in this one."""
+        page = self.store.page(number)
+        page.enter_run(self.run)
+        self._domain(page.domain.name)
+        self._settle(page, new_run=True)
+        self._register.standings[number] = standing_of(page.state, False)
 
     def _take_page(self, result: PageResult, line: bytes, position: int) -> None:
         if not self._is_current(result.run, result.at):
             return
-        key = self._keys[position]
-        number = hash64(key)
-        page = self.store.known_page(key)
+        asked = self._asked[position]
+        number = self._register.find((asked,))[0]
+        page = self.store.page(number) if number else None
         if page is not None and page.seen_run < self.run:
             page = None  # known from an earlier run; no way to it has been seen in this one
-        if number in self._held or (page is not None and page.visited is not None):
+        if asked.hash in self._held or (page is not None and page.visited is not None):
             self.duplicates += 1
         elif page is None or not self._is_open(page):
-            self._held.add(number)
-            self.store.changes.held[number] = (self.run, line)
+            self._held.add(asked.hash)
+            self.store.changes.held[asked.hash] = (self.run, line)
         else:
             self._apply(page, result, *self._links[position])
 
-    def _apply(self, page: Page, result: PageResult, found: list[Link], target: Link | None) -> None:
+    def _apply(self, page: Page, result: PageResult, links: list[Link], found: list[int], is_redirect: bool) -> None:
         """The visit of a page that is open: its state, its links, and what they open."""
         changes = self.store.changes
         self._count_requests(result.ledger)
@@ -296,15 +322,13 @@ class Mapper:
         page.visited = PageState(result.state)
         page.visit_error = result.error
         kind = LINK_NOT_FOLLOWED if result.nofollow and self.config.crawler.obey_nofollow else LINK_FOLLOWED
-        links = [target] if target is not None else found
-        targets = self._pages(links, result.at)
-        if target is not None and targets[0] is not page:
+        targets = self._numbers(links, found, result.at)
+        if is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT
-            page.redirect_to = targets[0].id
-            changes.redirects.setdefault(targets[0].id, set()).add(page.id)
-        edges = [(linked.id, kind) for linked in targets]
-        self._count_links(page, targets if not before else [linked for linked in targets if linked.id not in before])
-        changes.links[page.id] = edges
+            page.redirect_to = targets[0]
+            changes.redirects.setdefault(targets[0], set()).add(page.id)
+        self._count_links(page, links, targets, before)
+        changes.links[page.id] = (kind, targets)
         changes.done.append(page)
         self._settle(page)
         if kind != LINK_NOT_FOLLOWED:
@@ -314,43 +338,51 @@ class Mapper:
         if result.closes is not None:
             self._close_domain(page.domain, result.closes)
 
-    def _pages(self, links: list[Link], at: str) -> list[Page]:
-        """The pages of these links. The hottest loop of the ingest: nearly all are in memory and up to date."""
-        known, run = self.store.young_pages.get, self.run
-        pages = []
-        for link in links:
-            page = known(link.key)
-            if page is None or page.seen_run != run:
-                page = self._page(link, at)
-            pages.append(page)
-        return pages
-
-    def _count_links(self, page: Page, targets: list[Page]) -> None:
+    def _count_links(self, page: Page, links: list[Link], targets: list[int], before: set[int]) -> None:
         """Sum up links that are new by domain, and note new references to listed pages."""
-        changes = self.store.changes
-        sums, source = changes.domain_links, page.domain.id << 32
-        for number, count in Counter([linked.domain.id for linked in targets]).items():
-            sums[source | number] = sums.get(source | number, 0) + count
-        changes.references += [(linked, page.id) for linked in targets if linked.domain.is_listed]
+        changes, domains, standings = self.store.changes, self._register.domains, self._register.standings
+        fresh = [number for number in targets if number not in before] if before else targets
+        sums: dict[int, list[int]] = {}
+        for domain, count in Counter([domains[number] for number in fresh]).items():
+            sums.setdefault(count, []).append(domain)
+        changes.domain_links += [(page.domain.id, count, found) for count, found in sums.items()]
+        changes.new_links += len(fresh)
+        for link, number in zip(links, targets, strict=True):
+            if standings[number] < FIRST_QUIET and number not in before:
+                changes.references.append((link, number, page.id))
 
     # -- consequences --------------------------------------------------------------------------------
 
-    def _reach_all(self, pages: Iterable[Page], arriving: int) -> None:
+    def _reach_all(self, numbers: Sequence[int], arriving: int) -> None:
         """A followed way that brings this reach leads to each of these pages."""
-        merge, guards = self._distances.merge, self._distances.guards
-        for page in pages:
-            before = page.reach
-            # Nearly always the page is as near already; this is the first step of `merge`, without the call.
-            if ((before | guards) - arriving) & guards == guards and before:
-                continue
+        register, distances = self._register, self._distances
+        in_hand, standings, reaches = self.store.in_hand, register.standings, register.reaches
+        become: dict[int, int] = {}  # reach number → what the way makes of it
+        whole: list[int] = []
+        for number in register.news(numbers, arriving):
+            before = reaches[number]
+            # Of most pages that are nearer now only the depths change: that needs no row.
+            if before and standings[number] != OTHER and number not in in_hand:
+                after = become.get(before)
+                if after is None:
+                    after = register.reach_number(distances.merge(register.values[before], arriving))
+                    become[before] = after
+                if after:
+                    self.store.move(number, after)
+                    if standings[number] == VISITED:
+                        self._spreading[number] = None
+                    continue
+            whole.append(number)
+        for page in self.store.pages(whole):
             # A page that has no way yet gets, with the first one, what lying inside quality entries gives.
-            after = merge(before or page.domain.pin, arriving)
-            if after != before:
-                self._reach(page, after)
+            reach = distances.merge(page.reach or page.domain.pin, arriving)
+            if reach != page.reach:
+                self._reach(page, reach)
+        self.store.make_room()
 
     def _reach(self, page: Page, reach: int) -> None:
         """The page's depths are now these."""
-        page.reach = reach
+        self.store.set_reach(page, reach)
         nearest = self._distances.nearest(reach)
         if nearest != page.depth or page.visited is None:
             page.depth = nearest
@@ -358,7 +390,7 @@ class Mapper:
         else:  # the state hangs on the least depth alone (what is not visited may have been closed behind our back)
             self.store.touch(page)
         if page.visited is not None:
-            self._spreading[page.id] = page
+            self._spreading[page.id] = None
         elif self._held and hash64(page.key) in self._held and self._is_open(page):
             self._opening.append(page)
 
@@ -373,11 +405,7 @@ class Mapper:
         assert isinstance(result, PageResult)
         self._held.discard(number)
         self.store.changes.unheld.append(number)
-        found = self.resolver.links(result.base or result.wire, result.hrefs)
-        target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
-        every = [*found, target] if target is not None else found
-        self.store.fetch({link.key: link.hash for link in every})
-        self._apply(page, result, found, target)
+        self._apply(page, result, *self._links_of(result))
 
     def _spread(self) -> None:
         """Carry changed depths on over the recorded links, until nothing changes any more."""
@@ -386,21 +414,11 @@ class Mapper:
             if self._opening:
                 self._release_held(self._opening.popleft())
                 continue
-            page = self._spreading.pop(next(iter(self._spreading)))
-            kind, edges = self.store.out_links(page, self.run)
+            number = next(iter(self._spreading))
+            del self._spreading[number]
+            kind, targets = self.store.out_links(number, self.run)
             if kind != LINK_NOT_FOLLOWED:
-                self._carry_on(edges, arrival(page.reach, kind == LINK_REDIRECT))
-
-    def _carry_on(self, edges: list[tuple[int, int]], arriving: int) -> None:
-        """This reach arrives at each of these targets (number, stored reach). Only what it changes is loaded."""
-        guards, in_memory = self._distances.guards, self.store.page_in_memory
-        changed: list[int] = []
-        for number, stored in edges:
-            page = in_memory(number)
-            before = stored if page is None else page.reach
-            if ((before | guards) - arriving) & guards != guards or not before:
-                changed.append(number)
-        self._reach_all(self.store.pages_by_id(changed), arriving)
+                self._reach_all(targets, arrival(self.store.reach_of(number), kind == LINK_REDIRECT))
 
     def _judge_redirects(self, page: Page) -> None:
         """A redirect was recorded: look again at every page whose chain of redirects now leads through it."""
@@ -410,7 +428,7 @@ class Mapper:
             sources: set[int] = set()
             for reached in edge:
                 sources |= self.store.redirecting_to(reached, self.run)
-            edge = [p for p in self.store.pages_by_id(sources - affected.keys()) if p.redirect_to is not None]
+            edge = [p for p in self.store.pages(sources - affected.keys()) if p.redirect_to is not None]
             if not edge:
                 break
             affected.update((p.id, p) for p in edge)
@@ -427,7 +445,7 @@ class Mapper:
             if here.redirect_to in chain:
                 return redirect_error(chain, True)
             chain.append(here.redirect_to)
-            here = self.store.pages_by_id([here.redirect_to])[0]
+            here = self.store.page(here.redirect_to)
         return redirect_error(chain, False)
 
     def _settle(self, page: Page, *, new_run: bool = False) -> None:

@@ -110,12 +110,22 @@ def replay(
         report = _draw(config, workspace, scratch, ends, until, run, progress, compare)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
+        _sync(scratch)
         scratch.replace(into)
     except BaseException:
         for suffix in ("", "-wal", "-shm", "-journal"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         raise
     return report
+
+
+def _sync(path: Path) -> None:
+    """Nothing of it has been made durable on the way."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def redraw(config: Config) -> Redrawn:
@@ -152,9 +162,7 @@ def _draw(
 ) -> ReplayReport:
     store = Store(path, config)
     try:
-        # Nobody reads this file yet, and a crash just means doing it again: no journal is needed.
-        store.db.execute("PRAGMA journal_mode = OFF")
-        store.db.execute("PRAGMA synchronous = OFF")
+        store.begin_bulk()
         mapper = Mapper(config, store)
         damaged: list[tuple[str, Damage]] = []
         total = sum(
@@ -185,7 +193,7 @@ def _draw(
             store.db.execute("UPDATE runs SET status = 'interrupted' WHERE id = ?", (mapper.run,))
         if progress is not None:
             progress(total, total)
-        store.db.execute("PRAGMA journal_mode = WAL")
+        store.end_bulk()
         difference = _compare(store.db, compare) if compare is not None and compare.exists() else None
         return ReplayReport(
             taken + len(batch),

@@ -23,7 +23,7 @@ from crawler.errors import SumiError
 from crawler.states import PageState
 from crawler.urls import hash64
 
-SCHEMA_VERSION = 1  # the newest one that this reporter can read
+SCHEMA_VERSION = 2  # the newest one that this reporter can read
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
 _LOW = 0xFFFFFFFF
 

@@ -1,0 +1,150 @@
+"""The compact table over all pages says what the database says, whatever came in and however it was filled."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crawler.records import PageResult, RunEvent, dump
+from crawler.settings import Config
+from crawler.urls import Link, hash64
+from ingest import register as room
+from ingest import store as store_room
+from ingest.depth import Distances
+from ingest.mapper import Mapper
+from ingest.register import OTHER, QUEUED, STUBBED, UNSEEN, VISITED, Register
+from ingest.store import Store
+from tests.ingest.terrains import AT, config, ingest_all, read_database, read_plainly, results_of, terrains
+
+_SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def link(key: str, hash_: int | None = None) -> Link:
+    return Link(key, key, key.split("/")[2], hash64(key) if hash_ is None else hash_)
+
+
+def contents(register: Register) -> list[tuple]:
+    """What it says of every page, reaches by their value."""
+    return [
+        (
+            register.hashes[number],
+            register.domain_names[register.domains[number]],
+            register.values[register.reaches[number]],
+            register.standings[number],
+        )
+        for number in range(1, len(register) + 1)
+    ]
+
+
+@_SETTINGS
+@given(st.data())
+def test_kept_up_through_commits_it_is_what_a_fresh_one_reads(data: st.DataObject) -> None:
+    first, second = data.draw(terrains()), data.draw(terrains())
+    max_depth = data.draw(st.integers(0, 3))
+    results = [
+        RunEvent(1, AT, "started"),
+        *data.draw(st.permutations(results_of(first, read_plainly(first, max_depth)))),
+        RunEvent(2, AT, "started"),
+        *data.draw(st.permutations(results_of(second, read_plainly(second, max_depth), 2))),
+    ]
+    size = data.draw(st.integers(1, 9))
+    with tempfile.TemporaryDirectory() as folder:
+        rules = config(Path(folder), max_depth)
+        store = Store(rules.output.database_path, rules)
+        mapper = Mapper(rules, store)
+        for start in range(0, len(results), size):
+            mapper.take([(result, dump(result)) for result in results[start : start + size]])
+            mapper.commit()
+            fresh = Store(rules.output.database_path, rules)
+            fresh.load()
+            assert contents(store.register) == contents(fresh.register)
+            fresh.close()
+        store.close()
+
+
+@_SETTINGS
+@given(st.data())
+def test_with_no_room_for_reaches_the_map_is_the_same(data: st.DataObject) -> None:
+    """Reaches that are not kept are read from the rows; moves that do not fit are written early."""
+    terrain = data.draw(terrains())
+    max_depth = data.draw(st.integers(0, 3))
+    expected = read_plainly(terrain, max_depth)
+    results = data.draw(st.permutations(results_of(terrain, expected)))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "REACHES", data.draw(st.integers(1, 6)))
+        patch.setattr(store_room, "_MOVES", data.draw(st.integers(0, 2)))
+        path = ingest_all(config(Path(folder), max_depth), list(results), data.draw(st.sampled_from([1, 3, 100])))
+        assert read_database(path) == expected
+
+
+def test_every_page_is_found_again_however_many_there_are() -> None:
+    register = Register(Distances(3, 1))
+    register.add_domain(1, "one.test")
+    keys = [f"https://one.test/{number}" for number in range(20_000)]
+    numbers = [register.add(hash64(key), 1) for key in keys]
+    assert numbers == list(range(1, 20_001))
+    assert register.find(map(link, keys)) == numbers
+    assert register.find([link("https://one.test/other")]) == [0]
+
+
+def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
+    register = Register(Distances(3, 1))
+    register.add_domain(1, "one.test")
+    far = 1 << 40  # beyond every mask: all of these begin at one slot
+    hashes = [number * far + 4095 for number in range(-5, 6)]
+    numbers = [register.add(hash_, 1) for hash_ in hashes]
+    assert register.find([link("https://one.test/x", hash_) for hash_ in hashes]) == numbers
+    assert register.find([link("https://one.test/x", 6 * far + 4095)]) == [0]
+
+
+def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second stands under its next hash, now and after a restart."""
+    shared = ("https://one.test/a", "https://two.test/a")
+    plain = Mapper._links_of
+
+    def colliding(self: Mapper, result: PageResult) -> tuple[list[Link], list[int], bool]:
+        links, _, is_redirect = plain(self, result)
+        links = [found._replace(hash=77) if found.key in shared else found for found in links]
+        return links, self._register.find(links), is_redirect
+
+    monkeypatch.setattr(Mapper, "_links_of", colliding)
+    visits = [
+        PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
+        for key, hrefs in (("https://qa.test/0", (*shared, "/1")), ("https://qa.test/1", shared[::-1]))
+    ]
+    read = read_database(ingest_all(rules, visits, 1, forgetful=True))
+    assert {key for key in read.pages if key in shared} == set(shared)
+    assert {(a, b) for a, b, _ in read.links if b in shared} == {(v.key, key) for v in visits for key in shared}
+
+
+def test_a_new_run_has_seen_nothing() -> None:
+    register = Register(Distances(3, 1))
+    register.add_domain(1, "one.test")
+    number = register.add(5, 1)
+    register.standings[number] = QUEUED
+    register.reaches[number] = register.reach_number(3)
+    register.begin_run()
+    assert (register.standings[number], register.reaches[number], register.values) == (UNSEEN, 0, [0])
+
+
+def test_reaches_that_no_page_has_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "REACHES", 8)
+    register = Register(Distances(10, 4))
+    register.add_domain(1, "one.test")
+    pages = [register.add(hash_, 1) for hash_ in (5, 6)]
+    for reach in range(1, 8):
+        register.reaches[pages[0]] = register.reach_number(reach)
+    register.reaches[pages[1]] = register.reach_number(3)
+    assert register.reach_number(99) == 0
+    register.settle_reaches()
+    assert [register.values[register.reaches[page]] for page in pages] == [7, 3]
+    assert register.values[register.reach_number(99)] == 99
+
+
+def test_standings_tell_links_what_to_look_at() -> None:
+    assert UNSEEN < room.FIRST_QUIET and STUBBED < room.FIRST_QUIET
+    assert min(QUEUED, VISITED, OTHER) >= room.FIRST_QUIET
