@@ -261,14 +261,22 @@ class Reader:
     What is broken goes to `on_damage` once for each stretch and is stepped over. A tail without its newline at
     the end of the newest segment is waited for; once a newer segment exists it is taken if it is whole all the
     same (only its newline is missing or damaged), else it is damage.
+
+    `will_sync`: what is read will be built upon, and `sync` must be able to make all of it durable first.
     """
 
     def __init__(
-        self, folder: Path, cursor: Cursor = _BEGINNING, on_damage: Callable[[Damage], None] | None = None
+        self,
+        folder: Path,
+        cursor: Cursor = _BEGINNING,
+        on_damage: Callable[[Damage], None] | None = None,
+        *,
+        will_sync: bool = False,
     ) -> None:
         self.folder = folder
         self.cursor = cursor
         self._on_damage = on_damage or (lambda damage: None)
+        self._will_sync = will_sync
         self._descriptor: int | None = None
         self._open_number = 0
         self._is_unsynced = False
@@ -378,7 +386,7 @@ class Reader:
                 break
         if damaged_from is not None:
             self._report(data[damaged_from:stop], number, base + damaged_from, reason)
-        self._is_unsynced = True
+        self._is_unsynced = self._will_sync
         self.cursor = Cursor(number, base + stop)
 
     def _report(self, raw: bytes, number: int, offset: int, reason: str) -> None:

@@ -207,6 +207,7 @@ class Ingest:
                     self.workspace.results_of(writer),
                     self._positions.get(writer, Cursor()),
                     lambda damage, writer=writer: self._set_aside(writer, damage),  # type: ignore[misc]
+                    will_sync=True,
                 )
 
     def _set_aside(self, writer: str, damage: Damage) -> None:
