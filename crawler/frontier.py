@@ -149,7 +149,7 @@ class Frontier:
         for start in range(0, len(numbers), _CHUNK):
             chunk = numbers[start : start + _CHUNK]
             marks = ",".join("?" * len(chunk))
-            found.update(row[0] for row in self._ask(f"SELECT page_id FROM frontier WHERE page_id IN ({marks})", chunk))
+            found.update(row[0] for row in self._ask(f"SELECT id FROM frontier WHERE id IN ({marks})", chunk))
         return found
 
     def waiting_pages(self, pages: Iterable[int]) -> list[Waiting]:
@@ -158,7 +158,7 @@ class Frontier:
         marks = ",".join("?" * len(numbers))
         sql = (
             "SELECT f.page_id, f.priority, p.url, p.wire_url, p.family FROM frontier f JOIN pages p ON p.id = f.page_id"
-            f" WHERE f.page_id IN ({marks}) ORDER BY f.priority, f.id"
+            f" WHERE f.id IN ({marks}) ORDER BY f.priority, f.id"
         )
         return [Waiting(*row) for row in self._ask(sql, numbers)]
 

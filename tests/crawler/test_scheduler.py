@@ -56,7 +56,7 @@ class Map:
         ).lastrowid
         assert page is not None
         self.db.execute(
-            "INSERT INTO frontier (page_id, priority, added_at, domain_id) VALUES (?, ?, '', ?)",
+            "INSERT INTO frontier (id, page_id, priority, added_at, domain_id) VALUES (?1, ?1, ?2, '', ?3)",
             (page, priority, domain),
         )
         return page
