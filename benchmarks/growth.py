@@ -9,7 +9,6 @@ workspace that this leaves. Figures go to benchmarks/results/ as JSON.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import signal
 import sqlite3
@@ -91,7 +90,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
 
 def take_in(config_path: Path, output: Path) -> int:
     """In a process of its own: take in everything there is, and note after each batch where the clocks stand."""
-    from ingest.loop import Ingest
+    from ingest.loop import Ingest, calm_collector
 
     config = load(config_path)
     workspace = Workspace(config.workspace)
@@ -99,9 +98,7 @@ def take_in(config_path: Path, output: Path) -> int:
     control = StageControl(workspace, "ingest")
     role = workspace.take_role("ingest")
     ingest = Ingest(config, control)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
+    calm_collector()
     marks = [(0, ingest.store.counts["known"], time.perf_counter(), time.process_time())]
     while ingest.step():
         facts: dict[str, Any] = ingest.facts()

@@ -55,7 +55,7 @@ class Mapper:
         self.store = store
         self._register = store.register
         self._distances = store.distances
-        self.resolver = Resolver(config.crawler.tracking_parameters, cache_size=80_000)
+        self.resolver = Resolver(config.crawler.tracking_parameters, cache_size=120_000)
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.stale = 0  # results of a run that is over
