@@ -148,3 +148,20 @@ def test_reaches_that_no_page_has_any_more_make_room(monkeypatch: pytest.MonkeyP
 def test_standings_tell_links_what_to_look_at() -> None:
     assert UNSEEN < room.FIRST_QUIET and STUBBED < room.FIRST_QUIET
     assert min(QUEUED, VISITED, OTHER) >= room.FIRST_QUIET
+
+
+def test_a_start_does_not_wait_for_it(rules: Config) -> None:
+    """The word that a run goes on is taken in without it: the scheduler waits for that before it releases anything."""
+    ingest_all(rules, [])
+    store = Store(rules.output.database_path, rules)
+    mapper = Mapper(rules, store)
+    resumed = RunEvent(1, AT, "resumed")
+    mapper.take([(resumed, dump(resumed))])
+    mapper.commit()
+    assert (len(store.register), store.counts["known"]) == (0, 2)
+    key = "https://qa.test/0"
+    visit = PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=("/1",))
+    mapper.take([(visit, dump(visit))])
+    mapper.commit()
+    assert (len(store.register), store.counts["known"]) == (3, 3)
+    store.close()
