@@ -1,8 +1,8 @@
-"""A domain in one fetcher's hands: its lease, its bookmark, and what a fetcher before may have left undone.
+"""A domain in one fetcher's hands: its lease, its bookmark, its jobs and the visit under way.
 
 The bookmark (`bookmark.json` beside the jobs) says behind which job every result is durable, and whose spool the
-results since then are in. Whoever takes the lease of a fetcher that died reads those results first, so that no
-visit is made twice whose result is there.
+results since then are in. Whoever takes the lease of a fetcher that died reads those results first
+(`crawler/takeover.py`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import fcntl
 import os
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Set
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 from crawler.politeness import Gate, GateRecord, LedgerMark
-from crawler.records import Closure, DomainEvent, Exchange, Job, PageResult, RecordError, RobotsResult, parse
-from crawler.spool import Cursor, Reader, segment_path
+from crawler.records import Closure, Exchange, Job, RecordError, parse
+from crawler.spool import Cursor, Reader
 from crawler.urls import authority_of, domain_of
 from crawler.visit import Visit, number_of
 from crawler.wire import UNTRIED, Request, Tried
@@ -121,24 +121,6 @@ def read_jobs(reader: Reader, limit: int) -> list[tuple[Job, Cursor]]:
     return found
 
 
-@dataclass(slots=True)
-class LeftBehind:
-    """What a dead fetcher's result spool says of one domain.
-
-    `ledgered`: (run, cursor behind the line, requests to the domain in its ledger). `told`: runs for which it told
-    of lost requests.
-    """
-
-    done: set[tuple[int, str]] = field(default_factory=set)
-    closes: dict[int, Closure] = field(default_factory=dict)
-    ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
-    segments: set[int] = field(default_factory=set)
-
-
-_Line = PageResult | RobotsResult | DomainEvent
-
-
 class Domain:
     """A leased domain: its jobs, its visit under way, its gate and its place in the spools."""
 
@@ -235,99 +217,18 @@ class Domain:
         mark = self.mark or mark
         return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, mark, rest, self.tried)
 
-    def step_over(self, left: LeftBehind) -> None:
+    def step_over(self, done: Set[tuple[int, str]]) -> None:
         """Jobs are done one after the other: all up to the last one with a result are settled."""
         while len(self.jobs) % JOBS_AT_ONCE == 0 and (more := read_jobs(self.reader, JOBS_AT_ONCE)):
             self.jobs.extend(more)
-        ends = [end for job, end in self.jobs if (job.run, job.key) in left.done]
+        ends = [end for job, end in self.jobs if (job.run, job.key) in done]
         if ends:
             self.done = max(ends)
             self.jobs = deque((job, end) for job, end in self.jobs if end > self.done)
-        self.recent.update(dict.fromkeys(left.done))
+        self.recent.update(dict.fromkeys(done))
 
     def drop(self) -> None:
         """Let the domain go, whatever its state."""
         self.reader.close()
         self.gate.close()
         self.lease.release()
-
-
-class ResultIndex:
-    """One writer's results from some cursor on, by domain. Reads each line once, however many domains ask."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._start: Cursor | None = None
-        self._end = _START
-        self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
-
-    def since(self, domain: str, cursor: Cursor) -> LeftBehind:
-        """What was written for a domain behind `cursor`; it is durable when this returns."""
-        if self._start is None:
-            self._start = self._end = cursor
-        elif cursor < self._start:
-            self._add(cursor, self._start)
-            self._start = cursor
-        self._end = self._add(self._end, None)
-        left = LeftBehind()
-        for end, result, requests in self._lines.get(domain, ()):
-            if end <= cursor:
-                continue
-            left.segments.add(end.segment)
-            if isinstance(result, DomainEvent):
-                if result.event == "lost-requests":
-                    left.told.add(result.run)
-                elif result.closes is not None:
-                    left.closes[result.run] = result.closes
-                continue
-            left.ledgered.append((result.run, end, requests))
-            if isinstance(result, PageResult):
-                left.done.add((result.run, result.key))
-                if result.closes is not None:
-                    left.closes[result.run] = result.closes
-        for number in left.segments:
-            self._sync(number)
-        return left
-
-    def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
-        reader = Reader(self._folder, start)
-        try:
-            for end, result in self._read(reader):
-                if stop is not None and end > stop:
-                    break
-                # Requests to other domains were counted at their own gates when they were made.
-                ledger = () if isinstance(result, DomainEvent) else result.ledger
-                requests = sum(entry.domain == result.domain for entry in ledger)
-                self._lines.setdefault(result.domain, []).append((end, _slim(result), requests))
-            return reader.cursor
-        finally:
-            reader.close()
-
-    @staticmethod
-    def _read(reader: Reader) -> Iterator[tuple[Cursor, _Line]]:
-        for line in reader:
-            try:
-                record = parse(line.body)
-            except RecordError:
-                continue
-            if isinstance(record, PageResult | RobotsResult | DomainEvent):
-                yield line.end, record
-
-    def _sync(self, number: int) -> None:
-        try:
-            descriptor = os.open(segment_path(self._folder, number), os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _slim(result: _Line) -> _Line:
-    """What is worth keeping in memory of a result: not its links."""
-    if isinstance(result, DomainEvent):
-        return result
-    if isinstance(result, RobotsResult):
-        return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome)
-    return PageResult(result.run, result.key, "", result.domain, result.at, result.state, closes=result.closes)

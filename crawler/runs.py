@@ -64,3 +64,32 @@ def read_note(workspace: Workspace) -> str:
 def write_run(workspace: Workspace, run: Run) -> None:
     content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value, "at": now_text()})
     write_atomically(workspace.run_file, content)
+
+
+class RunWatch:
+    """Watches `state/run.json` for one that waits for the end of the run it has seen running."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._stamp: tuple[int, int] | None = None
+        self._seen_running: int | None = None
+        self.number = 0  # of the newest run so far; 0: none yet
+        self.is_completed = False
+
+    def look(self) -> None:
+        try:
+            status = self._workspace.run_file.stat()
+        except OSError:
+            return
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        run = read_run(self._workspace)
+        if run is None:
+            return
+        self.number = max(self.number, run.number)
+        if run.status is RunStatus.RUNNING:
+            self._seen_running = run.number
+        elif run.status is RunStatus.COMPLETED and self._seen_running == run.number:
+            self.is_completed = True

@@ -114,7 +114,7 @@ def start_fetcher(
 
 def start_pool(config: Config, folder: Path, workers: int) -> subprocess.Popen[bytes]:
     """A pool of fetchers, as in a terminal."""
-    return _start(config, folder, f"from crawler.fetcher import run_pool; sys.exit(run_pool(config, {workers}))")
+    return _start(config, folder, f"from crawler.pool import run_pool; sys.exit(run_pool(config, {workers}))")
 
 
 def _start(

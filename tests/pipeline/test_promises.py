@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler import fetcher as fetching_stage
+from crawler import results
 from crawler.audit import audit
 from crawler.demo.server import serve_terrain
 from crawler.demo.sites import Answer, response
@@ -83,9 +83,9 @@ def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
 
     checked: list[Bookmark] = []
     monkeypatch.setattr(os, "fsync", note_fsync)
-    monkeypatch.setattr(fetching_stage, "write_bookmark", check_and_write)
-    monkeypatch.setattr(fetching_stage, "BOOKMARK_EVERY", 0.0)
-    monkeypatch.setattr(fetching_stage, "SYNC_EVERY", 0.05)
+    monkeypatch.setattr(results, "write_bookmark", check_and_write)
+    monkeypatch.setattr(results, "BOOKMARK_EVERY", 0.0)
+    monkeypatch.setattr(results, "SYNC_EVERY", 0.05)
     with serve_terrain(PlainTerrain(hosts(3)), tmp_path / "server") as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)

@@ -1,0 +1,202 @@
+"""The domains of one fetcher: heard of, leased, let go.
+
+    releases, job folders ──▶ heard of ──▶ leased, its predecessor's work taken over ──▶ let go, once idle for a while
+
+Every fetcher hears of every release. The one that a domain's name points to tries at once, the others after a while:
+a domain whose fetcher is slow, full or dead finds another one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Callable, Collection
+
+from crawler.leases import JOBS_AT_ONCE, Domain, read_bookmark, read_jobs, take_lease
+from crawler.politeness import Gate, Moment
+from crawler.records import RecordError, Release, parse
+from crawler.results import Results
+from crawler.settings import Config
+from crawler.spool import Reader, end_of
+from crawler.steps import Steps
+from crawler.takeover import Takeover
+from crawler.workspace import Workspace, domain_of
+
+IDLE_LEASE = 20.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
+IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its room
+LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
+LOOK_AGAIN_AT_MOST = 30.0
+TAKING_AT_ONCE = 0.1  # seconds of taking leases before the main thread looks around again
+SCAN_EVERY = 30.0  # how often the whole jobs folder is looked at
+
+
+class Domains:
+    """Which domains this process has, and which it might have. For the main thread alone.
+
+    Invariants:
+    - at most `max-active-domains` are held, each with its lease;
+    - a domain is worked on only after what its predecessor left is in order and its bookmark names this process;
+    - a bookmark names nobody only when all that was written down is durable and counted in the gate.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        workspace: Workspace,
+        index: int,
+        workers: int,
+        steps: Steps,
+        results: Results,
+        clock: Callable[[], Moment],
+    ) -> None:
+        self._workspace = workspace
+        self._most = config.crawler.max_active_domains
+        self._index = index
+        self._workers = workers
+        self._steps = steps
+        self._results = results
+        self._clock = clock
+        self._takeover = Takeover(workspace, config, results)
+        self._releases = Reader(workspace.releases, end_of(workspace.releases))
+        self._held: dict[str, Domain] = {}
+        self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
+        self._scanned_at = 0.0
+        self.has_more_to_take = False  # there was no time to try for all that could be tried for
+
+    @property
+    def held(self) -> Collection[Domain]:
+        return self._held.values()
+
+    @property
+    def heard(self) -> int:
+        """How many domains are still to be tried for."""
+        return len(self._heard)
+
+    # -- finding work --------------------------------------------------------------------------------
+
+    def listen(self, now: float) -> None:
+        """Take in what was released, and now and then everything that lies there."""
+        for line in self._releases.read(5000):
+            try:
+                record = parse(line.body)
+            except RecordError:
+                continue
+            if isinstance(record, Release):
+                self._hear(record.domain, now)
+        if now - self._scanned_at >= SCAN_EVERY or not self._scanned_at:
+            self._scanned_at = now
+            self._scan_jobs(now)
+
+    def _hear(self, domain: str, now: float) -> None:
+        """There may be new jobs for this domain."""
+        mine = self._held.get(domain)
+        if mine is not None:
+            self._steps.nudge(mine)
+        elif zlib.crc32(domain.encode()) % self._workers == self._index % self._workers:
+            self._heard[domain] = (now, 1.0)
+        elif domain not in self._heard:
+            self._heard[domain] = (now + LOOK_AGAIN, LOOK_AGAIN)
+
+    def _scan_jobs(self, now: float) -> None:
+        """Every domain with a job folder: what was released before we listened, or left by a dead fetcher."""
+        try:
+            entries = list(os.scandir(self._workspace.jobs))
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            domain = domain_of(entry.name)
+            if domain is None:
+                reader = Reader(self._workspace.jobs / entry.name)
+                jobs = read_jobs(reader, 1)
+                reader.close()
+                domain = jobs[0][0].domain if jobs else None
+            if domain is not None and domain not in self._held:
+                self._hear(domain, now)
+
+    # -- taking --------------------------------------------------------------------------------------
+
+    def take_due(self, now: float) -> None:
+        """Take the leases of domains that were heard of, as far as there is room."""
+        if not self._heard:
+            return
+        due = [domain for domain, (at, _) in self._heard.items() if at <= now]
+        self.has_more_to_take = False
+        for domain in due:
+            if len(self._held) >= self._most:
+                return
+            if time.monotonic() - now > TAKING_AT_ONCE:
+                self.has_more_to_take = True
+                return
+            if domain in self._held:
+                del self._heard[domain]
+                continue
+            _, wait = self._heard[domain]
+            if self._take(domain):
+                del self._heard[domain]
+            else:
+                self._heard[domain] = (now + wait, min(wait * 2, LOOK_AGAIN_AT_MOST))
+        self._takeover.forget(now)
+
+    def _take(self, name: str) -> bool:
+        """Try to become this domain's fetcher. True if there is nothing more to try for."""
+        lease = take_lease(self._workspace, name)
+        if lease is None:
+            return False
+        folder = self._workspace.jobs_of(name)
+        bookmark = read_bookmark(folder)
+        reader = Reader(folder, bookmark.jobs)
+        jobs = read_jobs(reader, JOBS_AT_ONCE)
+        if not jobs:
+            reader.close()
+            lease.release()
+            return True
+        gate = Gate(self._workspace.gate_of(name), self._clock)
+        domain = Domain(name, lease, gate, reader, bookmark)
+        domain.jobs.extend(jobs)
+        if not self._takeover.bring_in_order(domain, bookmark):
+            domain.drop()
+            return False
+        self._results.adopt(domain)
+        self._held[name] = domain
+        self._steps.nudge(domain)
+        return True
+
+    # -- letting go ----------------------------------------------------------------------------------
+
+    def let_go_idle(self, now: float) -> None:
+        """Release what has been idle for a while, sooner if others wait."""
+        is_full = len(self._held) >= self._most
+        idle_since = now - (IDLE_LEASE_WHEN_FULL if is_full else IDLE_LEASE)
+        for domain in [each for each in self._held.values() if each.is_idle and each.idle_since <= idle_since]:
+            self._let_go(domain)
+
+    def save(self, *, with_half_made: bool) -> None:
+        """At the end: let go of what is idle; of the others keep what is durable, unless somebody is still at work.
+
+        A visit that was not finished: its job stays before the bookmark and is done again.
+        """
+        for domain in list(self._held.values()):
+            if domain.is_idle:
+                self._let_go(domain)
+            elif with_half_made:
+                domain.gate.update(domain.run, domain.bring_up_to_date)
+                self._results.save(domain)
+
+    def drop(self) -> None:
+        """Let go of all that is left, whatever its state."""
+        for domain in self._held.values():
+            domain.drop()
+
+    def _let_go(self, domain: Domain) -> None:
+        """Release an idle domain's lease, with everything in order behind us."""
+        if not self._steps.is_at_rest(domain):
+            return
+        del self._held[domain.name]
+        self._results.make_durable(domain)
+        is_counted = not domain.uncounted and domain.closes is None
+        if not is_counted:
+            is_counted = domain.gate.update(domain.run, domain.bring_up_to_date)
+        # Where the gate is busy just now, the next fetcher counts for us.
+        self._results.release(domain, is_in_order=is_counted)
+        domain.drop()

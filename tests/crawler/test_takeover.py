@@ -1,0 +1,68 @@
+"""What a fetcher finds of one before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
+from crawler.spool import Cursor, Writer
+from crawler.takeover import ResultIndex
+from crawler.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace(tmp_path)
+    workspace.prepare()
+    return workspace
+
+
+def page(
+    key: str, domain: str = "a.test", requests: int = 2, closes: Closure | None = None, run: int = 1
+) -> PageResult:
+    ledger = tuple(Exchange(0, number, "GET", domain, 200, 1, domain) for number in range(requests))
+    return PageResult(run, key, key, domain, "", "processed", hrefs=("/x",) * 50, ledger=ledger, closes=closes)
+
+
+def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: Workspace) -> None:
+    folder = workspace.results_of("fetcher-01")
+    writer = Writer(folder, segment_bytes=2000)
+    first = writer.append(dump(page("https://a.test/1")))
+    second = writer.append(dump(page("https://b.test/1", "b.test")))
+    writer.append(dump(page("https://a.test/2", requests=3, closes=Closure("rate-limited", 5))))
+    writer.append(dump(DomainEvent(1, "a.test", "", "lost-requests", 4)))
+    writer.close()
+    index = ResultIndex(folder)
+    late = index.since("a.test", second)
+    assert late.done == {(1, "https://a.test/2")}
+    assert sum(requests for _, _, requests in late.ledgered) == 3
+    assert late.closes == {1: Closure("rate-limited", 5)}
+    assert late.told == {1}
+    assert index.since("a.test", Cursor()).done == {(1, "https://a.test/1"), (1, "https://a.test/2")}
+    assert index.since("a.test", first).done == {(1, "https://a.test/2")}
+    assert index.since("b.test", Cursor()).done == {(1, "https://b.test/1")}
+    assert index.since("c.test", Cursor()).done == set()
+
+
+def test_an_index_sees_what_is_written_after_its_first_look(workspace: Workspace) -> None:
+    folder = workspace.results_of("fetcher-01")
+    writer = Writer(folder)
+    writer.append(dump(page("https://a.test/1")))
+    index = ResultIndex(folder)
+    assert len(index.since("a.test", Cursor()).done) == 1
+    writer.append(dump(page("https://a.test/2")))
+    assert len(index.since("a.test", Cursor()).done) == 2
+    writer.close()
+
+
+def test_requests_to_other_domains_are_not_counted_for_this_one(workspace: Workspace) -> None:
+    folder = workspace.results_of("fetcher-01")
+    writer = Writer(folder)
+    ledger = (Exchange(0, 0, "GET", "a.test", 302, 1, "a.test"), Exchange(0, 9, "GET", "b.test", 200, 1, "b.test"))
+    writer.append(dump(RobotsResult(1, "a.test", "a.test", "", "parsed", ledger=ledger)))
+    writer.close()
+    index = ResultIndex(folder)
+    assert [requests for _, _, requests in index.since("a.test", Cursor()).ledgered] == [1]
+    assert index.since("b.test", Cursor()).ledgered == []
