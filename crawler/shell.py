@@ -1,13 +1,16 @@
-"""How the command line feels: its default command, its help, its completion, and the arguments that commands share."""
+"""How the command line feels: its default command, its help, its completion, and what its commands share."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from crawler.settings import Config
 
 DEFAULT_COMMAND = "crawl"
 _GROUP_OPTIONS = ("-h", "--help", "-V", "--version", "--install-completion", "--show-completion")
@@ -113,3 +116,30 @@ VerboseOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Only errors.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+
+
+# -- how most commands begin ----------------------------------------------------------------------------------
+
+
+def load_config(path: Path, workspace: Path | None = None, workers: int | None = None) -> Config:
+    from crawler.config import load
+
+    return load(path, workspace=workspace, workers=workers)
+
+
+def log_to_stderr(verbose: int, quiet: bool) -> int:
+    """Begin to log; the level that these options mean."""
+    from crawler.logs import configure, level_of
+
+    level = level_of(verbose, quiet)
+    configure(level)
+    return level
+
+
+def version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("sumi-ripple")
+    except metadata.PackageNotFoundError:
+        return "1.0.0"

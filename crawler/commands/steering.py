@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crawler.errors import SumiError, UsageError
-from crawler.shell import JsonOption, WorkspaceOption, complete_config, complete_stage_or_config, looks_like_a_file
+from crawler.shell import (
+    JsonOption,
+    WorkspaceOption,
+    complete_config,
+    complete_stage_or_config,
+    load_config,
+    looks_like_a_file,
+)
 
 if TYPE_CHECKING:
     from crawler.workspace import Workspace
@@ -48,9 +55,7 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
         raise UsageError(f"{configs[0]} is neither a config nor a stage; the stages are {', '.join(STAGES)}")
     stage = stages[0] if stages else None
     if configs:
-        from crawler.config import load
-
-        config = load(Path(configs[0]), workspace=given)
+        config = load_config(Path(configs[0]), given)
         return Workspace(config.workspace), stage, config.output.database_path
     workspace = Workspace((given or Path("workspace")).absolute())
     if not workspace.root.is_dir():
