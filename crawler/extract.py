@@ -38,16 +38,28 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
-# A tag's attributes as the HTML standard splits them. libxml2 takes time in the square of their number.
+# A tag's attributes as the HTML standard splits them. libxml2 takes time in the square of their number. Nothing here
+# is ever tried in a second way, or a page could make this take for ever instead.
 _ATTRIBUTE = (
     rb"[\t\n\x0c\r /]*+[^\t\n\x0c\r />][^\t\n\x0c\r />=]*+"
-    rb"(?>[\t\n\x0c\r ]*+=[\t\n\x0c\r ]*+(?>\"[^\"]*+\"|'[^']*+'|[^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*+)?)?"
+    rb"(?>[\t\n\x0c\r ]*+=[\t\n\x0c\r ]*+(?>\"[^\"]*+\"|'[^']*+'|[^\t\n\x0c\r >\"'][^\t\n\x0c\r >]*+)?+)?+"
 )
-_OVERGROWN = re.compile(rb"<[A-Za-z][^\t\n\x0c\r />]*+(?:%b){%d}" % (_ATTRIBUTE, MOST_ATTRIBUTES))
+# A whole tag; the last group is there if it has too many of them. Tags are passed over as wholes, for what looks like
+# another one inside would otherwise be counted anew from there.
+_TAG = rb"<[a-z][^\t\n\x0c\r />]*+(?:(?>(?:%b){%d})(?:%b)*+[^>]*+>?()|(?:%b)*+)" % (
+    _ATTRIBUTE,
+    MOST_ATTRIBUTES,
+    _ATTRIBUTE,
+    _ATTRIBUTE,
+)
+_WHOLE_TAG = re.compile(_TAG, re.IGNORECASE)
+# An attribute takes two bytes at least. So a tag of that many either goes on for long without a `>`, or hides one in
+# quotes. Both are quickly looked for, and hardly any page has them; only where one does are its attributes counted.
+_LONG_TAG = re.compile(rb"<[A-Za-z][^>]{%d}" % (2 * MOST_ATTRIBUTES - 1))
+_HIDDEN_END = re.compile(rb"=[\t\n\x0c\r ]*+(?:\"[^\">]*+>|'[^'>]*+>)")
 # What only looks like a tag, being in a comment or a script, is stepped over.
-_SKIPPED_OR_OVERGROWN = re.compile(
-    rb"(<!--.*?-->|<(script|style|textarea|title|xmp|iframe|noframes)(?![a-z0-9-]).*?</\2)"
-    rb"|<[a-z][^\t\n\x0c\r />]*+(?:%b){%d}(?:%b)*+[^>]*+>?" % (_ATTRIBUTE, MOST_ATTRIBUTES, _ATTRIBUTE),
+_SKIPPED_OR_TAG = re.compile(
+    rb"<!--(?>.*?-->|.*)|<(script|style|textarea|title|xmp|iframe|noframes)(?![a-z0-9-])(?>.*?</\1|.*)|" + _TAG,
     re.IGNORECASE | re.DOTALL,
 )
 # For a page nested deeper than the parser goes: every tag that holds neither a link nor raw text.
@@ -104,12 +116,22 @@ def _parse_html(body: bytes, encoding: str) -> Any:
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     data = text.encode("utf-8", "replace")
-    if len(data) > HARMLESS and _OVERGROWN.search(data) is not None:
-        data = _SKIPPED_OR_OVERGROWN.sub(lambda found: b"" if found[1] is None else found[0], data)
+    if len(data) > HARMLESS and is_overgrown(data):
+        data = _SKIPPED_OR_TAG.sub(lambda found: found[0] if found[2] is None else b"", data)
     root, is_too_deep = _tree(data)
     if is_too_deep:
         root, _ = _tree(_NESTING.sub(b"", data))
     return root
+
+
+def is_overgrown(data: bytes) -> bool:
+    """Is there a tag with more attributes than any honest one has?"""
+    may_be = _LONG_TAG.search(data) is not None or _HIDDEN_END.search(data) is not None
+    return may_be and has_overgrown_tag(data)
+
+
+def has_overgrown_tag(data: bytes) -> bool:
+    return any(found[1] is not None for found in _WHOLE_TAG.finditer(data))
 
 
 def _tree(data: bytes) -> tuple[Any, bool]:

@@ -259,8 +259,8 @@ class _Flow:
             raise self._mismatch(words, answer)
         page = extract(body, content_type, url, self.settings.max_links_per_page, agent=self.agent)
         hrefs = page.hrefs
-        refresh = refresh_target(answer.headers.get("refresh", ""))
-        if refresh:
+        header = answer.headers.get("refresh")
+        if header and (refresh := refresh_target(header)):
             hrefs = (*hrefs, refresh)
         base = _without_userinfo(url, [page.base])[0] if page.base else page.base
         return self._result(

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from crawler.extract import (
     LONGEST_HREF,
+    MOST_ATTRIBUTES,
     Extracted,
     clean_title,
     extract,
+    has_overgrown_tag,
     header_says_nofollow,
+    is_overgrown,
     refresh_target,
 )
 
@@ -402,3 +405,64 @@ def test_no_tag_soup_lets_a_foreign_scheme_through(soup: str) -> None:
         assert href
         assert not href.startswith(("#", "javascript:"))
         assert href == href.strip()
+
+
+ATTRIBUTES = st.sampled_from(
+    [
+        b" a",
+        b"/b",
+        b"\nc",
+        b" d=1",
+        b' e=""',
+        b'f="x"',
+        b" g='y'",
+        b' h=">"',
+        b" i='>'",
+        b' j = "<>"',
+        b" k=\n'>'",
+        b"=",
+        b" =",
+    ]
+)
+
+
+@given(
+    st.lists(ATTRIBUTES, min_size=1, max_size=6),
+    st.integers(-20, 20),
+    st.sampled_from([b"<p>text", b"<a", b"", b"<!-- > -->", b"\"'"]),
+)
+@settings(deadline=None)
+def test_a_quick_look_finds_every_tag_that_a_count_would_find(kinds: list[bytes], more: int, before: bytes) -> None:
+    count = MOST_ATTRIBUTES + more
+    tag = b"".join(kinds[number % len(kinds)] for number in range(count))
+    body = before + b"<a" + tag + b">end</a>"
+    assert is_overgrown(body) == has_overgrown_tag(body)
+
+
+def test_the_shortest_tag_with_too_many_attributes_is_one() -> None:
+    assert is_overgrown(b"<a" + b" x" * MOST_ATTRIBUTES + b">")
+    assert not is_overgrown(b"<a" + b" x" * (MOST_ATTRIBUTES - 1) + b">")
+    assert is_overgrown(b"<a" + b""" b=">" """ * MOST_ATTRIBUTES + b">")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"<a" + b" =" * (MOST_ATTRIBUTES - 10) + b">",
+        b"<a " * (MOST_ATTRIBUTES - 10) + b">",
+        b"<a b='>' c=\">\"" * (MOST_ATTRIBUTES // 3) + b">",
+        b"<!-- <a b>",
+        b"<script><a b>",
+        b"<title",
+        b"<a b='",
+        b'<a b=">',
+    ],
+)
+def test_looking_for_too_many_attributes_takes_no_longer_than_the_page_is_long(piece: bytes) -> None:
+    """Each of these once took time in the square of the page, or for ever. Behind it stands a tag to be left out."""
+    overgrown = b"<p" + b" x" * (MOST_ATTRIBUTES + 1) + b">"
+    page = read(
+        b"<title>t</title>" + overgrown + b"<a href=/before></a>" + piece * (3_000_000 // len(piece)) + overgrown
+    )
+    assert page.hrefs[:1] == ("/before",)
