@@ -171,7 +171,7 @@ class Steps:
         return policy
 
     def _feed(self, domain: Domain, reply: Reply) -> PageResult | None:
-        """Tell the visit what came of its wish. None: it wants something that takes time, and is back in the heap."""
+        """Tell the visit what came of its wish. None: it wants something that takes time, and is back in the queue."""
         assert domain.visit is not None and domain.job is not None
         try:
             while True:
