@@ -246,8 +246,15 @@ class Mapper:
         if not is_family_in_force(event, self.config.traps):
             return
         number = hash64(f"{event.domain}\n{event.family}")
-        self._families[number] = (event.error, frozenset(event.spare))
-        self.store.changes.closed_families.append((number, event.domain, event.family, event.error, event.spare))
+        error, spare = event.error, frozenset(event.spare)
+        before = self._families.get(number)
+        if before is not None:
+            # Closed under several limits, or by a scheduler that was killed before this was taken in. Whichever came
+            # first, only what all of them spared is spared: a page that was closed once is not opened again.
+            error, spare = min(error, before[0]), spare & before[1]
+        self._families[number] = (error, spare)
+        closing = (number, event.domain, event.family, error, tuple(sorted(spare)))
+        self.store.changes.closed_families.append(closing)
 
     def _count_requests(self, ledger: Iterable[Exchange]) -> None:
         for entry in ledger:

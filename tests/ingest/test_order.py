@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import permutations
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.records import RunEvent
+from crawler.records import FamilyEvent, PageResult, Result, RunEvent
 from tests.ingest.terrains import (
     AT,
     config,
@@ -70,3 +72,47 @@ def test_results_of_pages_that_the_rules_do_not_reach_change_nothing(data: st.Da
     with tempfile.TemporaryDirectory() as folder:
         path = ingest_all(config(Path(folder), narrow), list(results), data.draw(st.sampled_from([1, 4])))
         assert read_database(path) == read_plainly(terrain, narrow)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_family_that_was_closed_twice_spares_what_both_spared_whichever_came_first(
+    tmp_path: Path, batch: int, forgetful: bool
+) -> None:
+    """A limit that was raised and lowered again, or a scheduler that was killed before the ingest had heard of it."""
+    far, near = [f"https://one.test/{n}" for n in range(4)], "https://qa.test/0"
+    results: list[Result] = [
+        PageResult(1, near, near, "qa.test", AT, "processed", status=200, base=near, hrefs=(*far, "https://qa.test/a")),
+        PageResult(1, "https://qa.test/a", "https://qa.test/a", "qa.test", AT, "processed", status=200, hrefs=(*far,)),
+        FamilyEvent(1, "one.test", AT, "one.test/#", "trap-similar-paths: 5,000", 5000, (far[0], far[1])),
+        FamilyEvent(1, "one.test", AT, "one.test/#", "trap-similar-paths: 6,000", 6000, (far[1], far[2])),
+    ]
+    for number, order in enumerate(permutations(results)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = read_database(ingest_all(config(folder, 2), list(order), batch, forgetful=forgetful))
+        states = [found.pages[key][0] for key in far]
+        assert states == ["failed", "queued", "failed", "failed"], [type(each).__name__ for each in order]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_page_that_only_one_of_two_closings_spared_stays_closed_when_a_shorter_way_is_found(
+    tmp_path: Path, batch: int
+) -> None:
+    near, other, middle, far = "https://qa.test/0", "https://qb.test/0", "https://one.test/x", "https://one.test/1"
+
+    def page(key: str, *hrefs: str) -> PageResult:
+        return PageResult(1, key, key, key.split("/")[2], AT, "processed", status=200, base=key, hrefs=hrefs)
+
+    results: list[Result] = [
+        page(near, middle),
+        page(middle, far),
+        page(other, far),
+        FamilyEvent(1, "one.test", AT, "one.test/#", "trap-similar-paths: 5,000", 5000, ()),
+        FamilyEvent(1, "one.test", AT, "one.test/#", "trap-similar-paths: 6,000", 6000, (far,)),
+    ]
+    for number, order in enumerate(permutations(results)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = read_database(ingest_all(config(folder, 3), list(order), batch))
+        assert found.pages[far][0] == "failed", [type(each).__name__ for each in order]
