@@ -31,6 +31,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -86,7 +87,6 @@ class Fetcher:
     def run(self, *, install_signals: bool = True) -> int:
         """Work until the run is over or somebody says stop. 0: done, 1: could not go on, 130: interrupted."""
         self._workspace.prepare()
-        _allow_many_files()
         role, self._name, number = _take_name(self._workspace)
         self._control = StageControl(self._workspace, "fetcher", self._name)
         if install_signals:
@@ -116,7 +116,10 @@ class Fetcher:
 
     def _furnish(self, number: int) -> None:
         config, workspace, control = self._config, self._workspace, self._control
-        self._transport = Transport(config.network, config.user_agent.header, waiting=self._hub)
+        # Leases and gates come first: a connection that is not kept is only made again.
+        idle = min(config.network.max_idle_connections, _allow_many_files() // 3)
+        network = replace(config.network, max_idle_connections=idle)
+        self._transport = Transport(network, config.user_agent.header, waiting=self._hub)
         self._results = Results(
             workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
         )
@@ -201,6 +204,7 @@ class Fetcher:
         if is_over:
             self._domains.drop()
             self._wire.close()
+            self._hub.close()
 
     def _facts(self) -> dict[str, Any]:
         """What the heartbeat tells. Called from signal handlers too, so it takes no lock."""
@@ -253,9 +257,13 @@ def _sentence(problem: OSError) -> str:
     return f"{words}: {problem.filename}" if problem.filename else words
 
 
-def _allow_many_files() -> None:
-    """A leased domain needs a few descriptors, a connection one more; the usual soft limit is tight."""
+def _allow_many_files() -> int:
+    """How many files may be open now. A leased domain needs a few, a connection one more; the usual soft limit is
+    tight.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
