@@ -136,11 +136,10 @@ class Mapper:
         self._families = self.store.closed_families(run)
 
     def _begin_run(self, run: int, at: str, config_hash: str) -> None:
-        """The first sign of a run: its row, a clear table, its seeds."""
+        """The first sign of a run: its row, a clear table, its seeds. In one commit: a run without seeds is over."""
         self._spread()
         self.commit()  # what the run before left in memory goes out before its tables are cleared
-        self.store.commit(
-            run,
+        self.store.do_now(
             [
                 (
                     "INSERT INTO runs (id, started_at, config_hash, status) VALUES (?, ?, ?, 'running')",
@@ -150,7 +149,7 @@ class Mapper:
                 ("DELETE FROM held_results WHERE run < ?", (run,)),
                 ("DELETE FROM closed_families WHERE run < ?", (run,)),
                 *[(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES],
-            ],
+            ]
         )
         self.store.begin_run()
         self._enter_run(run)

@@ -37,6 +37,9 @@ _CHUNK = 5000
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter way can make millions
 
 
+Statement = tuple[str, tuple[Any, ...]]  # with its parameters
+
+
 class StoreError(SumiError):
     """The map cannot be used; the message says why and what to do."""
 
@@ -371,7 +374,13 @@ class Store:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    def commit(self, run: int, extra: Sequence[tuple[str, tuple[Any, ...]]] = ()) -> Changes:
+    def do_now(self, statements: Iterable[Statement]) -> None:
+        """In the transaction that the next commit ends."""
+        self._begin()
+        for sql, parameters in statements:
+            self.db.execute(sql, parameters)
+
+    def commit(self, run: int, extra: Sequence[Statement] = ()) -> Changes:
         """Write everything that changed, in one transaction, and return what it was."""
         done, self.changes = self.changes, Changes()
         db = self.db

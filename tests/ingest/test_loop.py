@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,43 @@ def test_positions_and_effects_are_one_transaction(rules: Config) -> None:
     assert digest(rules.output.database_path) == calm
     drain(rules)
     assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_death_behind_any_commit_changes_nothing(rules: Config, monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
+    """Above all behind those around the start of a run: a run without its seeds would be over at once."""
+    for run in range(1, runs + 1):
+        write(rules, "scheduler", begun(run))
+        write(rules, "fetcher-01", results(run))
+    commit, deaths = Store.commit, 0
+    while True:
+        left = deaths + 1  # one commit later each time
+
+        def dying(store: Store, *arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            done = commit(store, *arguments, **options)
+            left -= 1
+            if not left:
+                store.db.close()
+                raise Killed
+            return done
+
+        rules.output.database_path.unlink(missing_ok=True)
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(Store, "commit", dying)
+                drain(rules)
+        except Killed:
+            deaths += 1
+        else:
+            break
+        drain(rules)
+        assert read_database(rules.output.database_path) == read_plainly(web(), 2), f"behind commit {deaths}"
+    assert deaths >= 2
 
 
 def test_duplicated_segments_change_nothing(rules: Config) -> None:
