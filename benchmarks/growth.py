@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.crawls import CrawlOptions, write_config
-from benchmarks.growing import GrowingWeb, recorded_results, start_run, write_results
+from benchmarks.growing import QUALITY, GrowingWeb, recorded_results, start_run, write_results
 from benchmarks.measure import (
     ROOT,
     StageWatch,
@@ -185,7 +185,7 @@ def _growth_config(folder: Path, served: Served, web: GrowingWeb) -> Path:
     text = path.read_text()
     head = text[: text.index("[[quality]]")]
     lists = "".join(
-        f'[[quality]]\ndomain = "d{number}.grow.test"\nseeds = ["{web.url(number)}"]\n' for number in range(3)
+        f'[[quality]]\ndomain = "d{number}.grow.test"\nseeds = ["{web.url(number)}"]\n' for number in range(QUALITY)
     )
     path.write_text(head + lists + '[[stub]]\ndomain = "*.shelf.test"\n')
     return path
