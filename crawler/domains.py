@@ -23,7 +23,7 @@ from crawler.steps import Steps
 from crawler.takeover import Takeover
 from crawler.workspace import Workspace, domain_of
 
-IDLE_LEASE = 20.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
+IDLE_LEASE = 8.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
 IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its room
 LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
 LOOK_AGAIN_AT_MOST = 30.0

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from crawler.records import Job
 from crawler.spool import Cursor
-from crawler.urls import hash64
 
 _CHUNK = 400
 
@@ -162,15 +162,18 @@ class Frontier:
         )
         return [Waiting(*row) for row in self._ask(sql, numbers)]
 
-    def waiting_page(self, key: str) -> tuple[int, int | None] | None:
-        """(number, family) of the page with this key, if it waits."""
-        probe = 0
-        while rows := self._ask("SELECT id, url, family FROM pages WHERE url_hash = ?", (hash64(key, probe),)):
-            number, url, family = rows[0]
-            if url == key:
-                return (number, family) if self.still_waiting([number]) else None
-            probe += 1  # two keys of one hash: the second stands under its next one
-        return None
+    def waiting_page(self, job: Job) -> tuple[int, int | None] | None:
+        """(number, family) of the page of this job, if it waits."""
+        rows = self._ask("SELECT url, family FROM pages WHERE id = ?", (job.page,))
+        if rows and rows[0][0] == job.key:
+            return (job.page, rows[0][1]) if self.still_waiting([job.page]) else None
+        # A map that was drawn anew numbers its pages anew. While a run is under way no index knows them by their keys.
+        found = self._ask(
+            "SELECT p.id, p.family FROM domain_states d JOIN frontier f ON f.domain_id = d.id"
+            " JOIN pages p ON p.id = f.id WHERE d.domain = ? AND p.url = ?",
+            (job.domain, job.key),
+        )
+        return found[0] if found else None
 
     # -- families of look-alikes ---------------------------------------------------------------------
 

@@ -39,13 +39,14 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Visit this page once. Identity: (run, key)."""
+    """Visit this page once. Identity: (run, key). `page` is its number in the map that it was released from."""
 
     kind: ClassVar[str] = "job"
     run: int
     key: str
     wire: str
     domain: str
+    page: int = 0
 
 
 @dataclass(frozen=True, slots=True)

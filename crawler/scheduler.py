@@ -268,7 +268,7 @@ class Scheduler:
         """Is anything of this segment outstanding? If so, it is from now on."""
         assert self.run is not None
         for job in jobs:
-            page = self.frontier.waiting_page(job.key) if job.run == self.run.number else None
+            page = self.frontier.waiting_page(job) if job.run == self.run.number else None
             if page is None:
                 continue
             domain = self._active.get(job.domain)
@@ -432,7 +432,8 @@ class Scheduler:
     def _write_jobs(self, domain: _Active, rows: list[Waiting], now: float) -> None:
         assert self.run is not None
         run = self.run.number
-        number = self._jobs.write(domain.name, [Job(run, row.key, row.wire or row.key, domain.name) for row in rows])
+        jobs = [Job(run, row.key, row.wire or row.key, domain.name, row.page) for row in rows]
+        number = self._jobs.write(domain.name, jobs)
         domain.segments[number] = {row.page for row in rows}
         domain.heard_at = now
         self.released += len(rows)

@@ -43,8 +43,10 @@ from ingest.plan import (
 )
 from ingest.register import FIRST_QUIET, OTHER, UNSEEN, VISITED, standing_of
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
-from ingest.store import Store
+from ingest.store import Statement, Store
 from ingest.writing import Changes
+
+_WITHOUT_READING_INDEXES: list[Statement] = [(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES]
 
 
 class Mapper:
@@ -148,7 +150,7 @@ class Mapper:
                 ("DELETE FROM frontier", ()),
                 ("DELETE FROM held_results WHERE run < ?", (run,)),
                 ("DELETE FROM closed_families WHERE run < ?", (run,)),
-                *[(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES],
+                *_WITHOUT_READING_INDEXES,
             ]
         )
         self.store.begin_run()
@@ -178,6 +180,8 @@ class Mapper:
         elif event.event in ("interrupted", "resumed"):
             status = "interrupted" if event.event == "interrupted" else "running"
             finished = event.at if event.event == "interrupted" else None
+            if event.event == "resumed":  # drawn anew under other rules, it may have been complete
+                self._sql += _WITHOUT_READING_INDEXES
             self._sql.append(
                 (
                     "UPDATE runs SET status = ?, finished_at = ? WHERE id = ? AND status <> 'completed'",

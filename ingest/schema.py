@@ -2,23 +2,21 @@
 
 Three ideas save most of what a crawl database usually pays for:
 
-- a page is found by `url_hash` (64 bits), not by a unique index over long texts;
+- a page is found by `url_hash` (64 bits), not by a unique index over long texts, and by the ingest itself in memory
+  (`ingest/register.py`);
 - `links.id` is `from_page_id << 32 | to_page_id` (likewise the referrers') and `page_depths.id` is
   `page_id << 16 | origin`, so the primary key is the uniqueness, and new rows go where rows were just written;
 - the tables that grow with the links (links, page_depths, the referrers, frontier, domain_links) name no REFERENCES:
   to check them would cost more than to write them (1.3 of 2.4 µs a link, and more as the map grows). The ingest
   numbers pages itself and writes both ends in one transaction; tests check that no end is missing;
-- `READING_INDEXES` exist only while no run is under way: nobody asks backwards in between.
+- `READING_INDEXES` exist only while no run is under way: hardly anybody asks backwards, or by URL, in between.
 """
 
 from __future__ import annotations
 
 SCHEMA_VERSION = 2
 
-# The largest index. The ingest itself never asks it (`ingest/register.py`), so a map that is drawn anew gets it last.
-PAGE_INDEX = "CREATE UNIQUE INDEX idx_pages_hash ON pages(url_hash)"
-
-TABLES = f"""
+TABLES = """
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -83,7 +81,6 @@ CREATE TABLE pages (
     links_cut       INTEGER NOT NULL DEFAULT 0,
     bytes           INTEGER
 );
-{PAGE_INDEX};
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
 
@@ -183,6 +180,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.
 READING_INDEXES = {
+    "idx_pages_hash": "CREATE UNIQUE INDEX IF NOT EXISTS idx_pages_hash ON pages(url_hash)",
     "idx_links_to": "CREATE INDEX IF NOT EXISTS idx_links_to ON links(to_page_id)",
     "idx_pages_domain": "CREATE INDEX IF NOT EXISTS idx_pages_domain ON pages(domain_id)",
 }

@@ -24,7 +24,7 @@ from ingest.depth import Distances, parse_reach
 from ingest.known import Domain, Generations, Page
 from ingest.plan import priority
 from ingest.register import OTHER, Register, standing_of
-from ingest.schema import PAGE_INDEX, READING_INDEXES, SCHEMA_VERSION, TABLES
+from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
 from ingest.writing import Changes, ChangeWriter, json_list
 
 # A list as one parameter: the statement is prepared once, whatever the number.
@@ -409,16 +409,14 @@ class Store:
             "PRAGMA journal_mode = OFF",
             "PRAGMA synchronous = OFF",
             "PRAGMA cache_size = -262144",
-            "DROP INDEX idx_pages_hash",
         ):
             self.db.execute(sql)
 
     def end_bulk(self) -> None:
         """The map is whole: from here on it is one like any other."""
         self._is_bulk = False
-        self._begin()
-        self.db.execute(PAGE_INDEX)
-        self.db.execute("COMMIT")
+        if self.db.in_transaction:
+            self.db.execute("COMMIT")
         self.db.execute("PRAGMA synchronous = NORMAL")
         self.db.execute("PRAGMA journal_mode = WAL")
 

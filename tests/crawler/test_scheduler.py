@@ -325,13 +325,13 @@ def test_a_window_is_released_by_priority_then_age(config: Config, map_: Map, wo
 
 
 def test_a_job_names_the_wire_url_where_it_is_not_the_key(config: Config, map_: Map, workspace: Workspace) -> None:
-    map_.add("https://a.test/x", wire="https://www.a.test/x/")
-    map_.add("https://a.test/y")
+    one = map_.add("https://a.test/x", wire="https://www.a.test/x/")
+    two = map_.add("https://a.test/y")
     start(config, map_)
     records = [parse(line.body) for line in Reader(workspace.jobs_of("a.test"))]
     assert records == [
-        Job(1, "https://a.test/x", "https://www.a.test/x/", "a.test"),
-        Job(1, "https://a.test/y", "https://a.test/y", "a.test"),
+        Job(1, "https://a.test/x", "https://www.a.test/x/", "a.test", one),
+        Job(1, "https://a.test/y", "https://a.test/y", "a.test", two),
     ]
 
 
@@ -486,6 +486,21 @@ def test_what_was_released_before_a_crash_is_not_released_again(
     map_.visit(urls[1])
     stage.settle_down()
     assert jobs(workspace)[-2:] == urls[4:]
+
+
+def test_jobs_of_a_map_that_was_drawn_anew_are_known_by_their_keys(
+    config: Config, map_: Map, workspace: Workspace
+) -> None:
+    urls = [f"https://a.test/{number}" for number in range(3)]
+    for url in urls:
+        map_.add(url)
+    before = Writer(workspace.jobs_of("a.test"), durable=False)
+    before.append(dump(Job(1, urls[1], urls[1], "a.test", 2_000)))  # no page has this number now
+    before.append(dump(Job(1, urls[0], urls[0], "a.test", 3)))  # another one has this
+    before.append(dump(Job(1, "https://a.test/gone", "https://a.test/gone", "a.test", 1)))
+    stage = start(config, map_)
+    assert stage.scheduler.released == 1
+    assert sorted(jobs(workspace)) == [*urls, "https://a.test/gone"]
 
 
 def test_a_torn_job_is_released_again(config: Config, map_: Map, workspace: Workspace) -> None:
