@@ -165,3 +165,21 @@ def test_a_start_does_not_wait_for_it(rules: Config) -> None:
     mapper.commit()
     assert (len(store.register), store.counts["known"]) == (3, 3)
     store.close()
+
+
+def test_a_page_that_was_moved_unseen_is_where_it_was_moved_to_when_somebody_looks(rules: Config) -> None:
+    near, far = "https://qa.test/0", "https://one.test/0"
+    visit = PageResult(1, near, near, "qa.test", AT, "processed", status=200, base=near, hrefs=(far,))
+    ingest_all(rules, [visit])
+    store = Store(rules.output.database_path, rules)
+    store.load()
+    (number,) = store.register.find((link(far),))
+    reach = store.distances.pack([(0, 0), (1, 2)])
+    store.move(number, store.register.reach_number(reach))
+    page = store.page(number)
+    assert (page.reach, page.depth) == (reach, 0)
+    store.commit(1)
+    depths = store.db.execute("SELECT quality_origin, depth FROM page_depths WHERE page_id = ?", (number,)).fetchall()
+    assert sorted(depths) == [("*.qb.test", 2), ("qa.test", 0)]
+    assert store.db.execute("SELECT priority FROM frontier WHERE id = ?", (number,)).fetchone() == (1,)
+    store.close()
