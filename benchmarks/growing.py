@@ -50,7 +50,7 @@ class GrowingWeb:
         if number < 2 * self.domains and number % 2 == 0:
             return max(number // 2, QUALITY)
         mixed = number * 2_654_435_761 % 4_294_967_296
-        return QUALITY + mixed % ((self.domains if mixed & 65_536 else self.domains // 100) - QUALITY)
+        return QUALITY + mixed % (self.domains - QUALITY if mixed & 65_536 else self.domains // 100)
 
     def is_visitable(self, number: int) -> bool:
         return not (number % 10 in (3, 6, 9) and number > 3)
