@@ -20,6 +20,7 @@ from crawler.spool import Cursor
 from crawler.states import ERRORS, PageState
 from crawler.traps import shape_error
 from crawler.urls import Link
+from ingest.checkpoint import Checkpoints
 from ingest.depth import Distances, parse_reach
 from ingest.known import Domain, Generations, Page
 from ingest.plan import priority
@@ -51,6 +52,7 @@ class Store:
         self.path = path
         self.config = config
         self.db = _open(path)
+        self._checkpoints = Checkpoints(path)
         self.distances = Distances(config.crawler.max_depth, len(config.quality))
         self.classifier = Classifier(config)
         self.changes = Changes()
@@ -141,6 +143,7 @@ class Store:
 
     def close(self) -> None:
         """Let go, with everything in the one file: people copy databases without their -wal."""
+        self._checkpoints.finish()
         try:
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
@@ -396,6 +399,7 @@ class Store:
                 db.execute("ROLLBACK")
             raise
         self._settle_memory(done)
+        self._checkpoints.look(db)
         return done
 
     def begin_bulk(self) -> None:
@@ -482,7 +486,8 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute(
             "PRAGMA cache_size = -49152"
         )  # 48 MB; a batch goes all over a large map, and twice as much gained nothing
-        db.execute("PRAGMA wal_autocheckpoint = 50000")  # 200 MB: what is written often goes to the file once
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # see ingest/checkpoint.py
+        db.execute("PRAGMA journal_size_limit = 0")  # a log that begins anew begins as an empty file
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return db
