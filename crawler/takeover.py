@@ -17,6 +17,7 @@ from crawler.leases import Bookmark, Domain
 from crawler.politeness import GateRecord, is_in_force
 from crawler.records import Closure, DomainEvent, PageResult, RecordError, RobotsResult, dump, parse
 from crawler.results import Results
+from crawler.robots import policy_of
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, segment_path
 from crawler.workspace import Workspace
@@ -62,7 +63,11 @@ class Takeover:
             lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.untold)
             found_closures = (record.closes, left.closes.get(record.run))
             closes = next((each for each in found_closures if each and is_in_force(each, self._config)), None)
-            return record._replace(ledgered=record.sent, closes=closes, untold=lost, mark=self._results.mark())
+            # It may have died between writing down what robots.txt wants and keeping it where we look for it.
+            delay = max(record.crawl_delay_ms, left.crawl_delay_ms)
+            return record._replace(
+                ledgered=record.sent, crawl_delay_ms=delay, closes=closes, untold=lost, mark=self._results.mark()
+            )
 
         if not domain.gate.update(before.run, adjust):
             return False
@@ -96,13 +101,14 @@ class LeftBehind:
     """What a dead fetcher's result spool says of one domain.
 
     `ledgered`: (run, cursor behind the line, requests to the domain in its ledger). `told`: runs for which it told
-    of lost requests.
+    of lost requests. `crawl_delay_ms`: the most that a robots.txt it read asks for.
     """
 
     done: set[tuple[int, str]] = field(default_factory=set)
     closes: dict[int, Closure] = field(default_factory=dict)
     ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
     told: set[int] = field(default_factory=set)
+    crawl_delay_ms: int = 0
     segments: set[int] = field(default_factory=set)
 
 
@@ -138,7 +144,9 @@ class ResultIndex:
                     left.closes[result.run] = result.closes
                 continue
             left.ledgered.append((result.run, end, requests))
-            if isinstance(result, PageResult):
+            if isinstance(result, RobotsResult):
+                left.crawl_delay_ms = max(left.crawl_delay_ms, policy_of(result).crawl_delay_ms)
+            else:
                 left.done.add((result.run, result.key))
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
@@ -186,5 +194,6 @@ def _slim(result: _Line) -> _Line:
     if isinstance(result, DomainEvent):
         return result
     if isinstance(result, RobotsResult):
-        return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome)
+        delay = result.crawl_delay
+        return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome, crawl_delay=delay)
     return PageResult(result.run, result.key, "", result.domain, result.at, result.state, closes=result.closes)

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from crawler.leases import Bookmark, Domain, take_lease
+from crawler.politeness import Gate, NotYet
 from crawler.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
-from crawler.spool import Cursor, Writer
-from crawler.takeover import ResultIndex
+from crawler.results import Results
+from crawler.settings import Config
+from crawler.spool import Cursor, Reader, Writer
+from crawler.takeover import ResultIndex, Takeover
 from crawler.workspace import Workspace
 
 
@@ -66,3 +70,27 @@ def test_requests_to_other_domains_are_not_counted_for_this_one(workspace: Works
     index = ResultIndex(folder)
     assert [requests for _, _, requests in index.since("a.test", Cursor()).ledgered] == [1]
     assert index.since("b.test", Cursor()).ledgered == []
+
+
+def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_takes_over(workspace: Workspace) -> None:
+    """The fetcher was killed between its result spool and the file in which hosts' robots.txt are remembered."""
+    before = Gate(workspace.gate_of("a.test"))
+    before.try_enter(1, 100, 1000)
+    before.leave()
+    before.close()
+    dead = Writer(workspace.results_of("fetcher-01"))
+    ledger = (Exchange(0, 0, "GET", "a.test", 200, 1, "a.test"),)
+    dead.append(dump(RobotsResult(1, "a.test", "a.test", "", "parsed", 200, "", 5.0, ledger=ledger)))
+    dead.close()
+    bookmark = Bookmark(Cursor(), "fetcher-01", Cursor())
+    lease = take_lease(workspace, "a.test")
+    assert lease is not None
+    gate, reader = Gate(workspace.gate_of("a.test")), Reader(workspace.jobs_of("a.test"))
+    domain = Domain("a.test", lease, gate, reader, bookmark)
+    results = Results(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
+    assert Takeover(workspace, Config(), results).bring_in_order(domain, bookmark)
+    admission, _ = gate.try_enter(1, 100, 1000)
+    assert gate.record.ended is not None
+    assert admission == NotYet(gate.record.ended.mono_ns + 5_000_000_000)
+    results.close()
+    domain.drop()
