@@ -34,7 +34,7 @@ class GrowingWeb:
         self.domains = domains
 
     def url(self, number: int) -> str:
-        if number % 10 in (3, 6, 9) and number > 3:
+        if not self.is_visitable(number):
             return f"https://s{number % 1999}.shelf.test/item/{number}"
         return f"https://d{self.domain(number)}.grow.test/paper/{number}"
 
@@ -62,7 +62,7 @@ class GrowingWeb:
         URLs are known have the mix of an ordinary crawl, one new link in ten, so that they can be compared.
         """
         rng = random.Random(seed)
-        following, visited, pages = 3, 0, 0
+        following, visited, pages = QUALITY, 0, 0
         waiting = sorted(windows)
         self.windows: list[tuple[int, int]] = []
         while following < known:

@@ -263,7 +263,6 @@ def _allow_many_files() -> int:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return wanted
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted

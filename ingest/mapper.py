@@ -69,7 +69,7 @@ class Mapper:
         # Of the batch, by position: what a visit leads to, the numbers of the pages known, and is it a redirect?
         self._links: dict[int, tuple[list[Link], list[int], bool]] = {}
         self._asked: dict[int, Link] = {}  # likewise: the page that was visited
-        self._sql: list[tuple[str, tuple[object, ...]]] = []  # on runs, for the next commit
+        self._sql: list[Statement] = []  # on runs, for the next commit
         run, _ = store.last_run()
         if run:
             self._enter_run(run)

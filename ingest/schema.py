@@ -1,6 +1,6 @@
 """The tables. Names and columns of the first product specification, plus what speed and exactness need.
 
-Three ideas save most of what a crawl database usually pays for:
+Four ideas save most of what a crawl database usually pays for:
 
 - a page is found by `url_hash` (64 bits), not by a unique index over long texts, and by the ingest itself in memory
   (`ingest/register.py`);

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -210,15 +211,15 @@ class Store:
 
     def best_work(self, done: Changes) -> dict[str, int]:
         """Domain → priority of the best page among those that this commit queued or moved up."""
+        ranks = [
+            (page.domain.name, priority(page.depth, page.domain.klass))
+            for page in [*done.new_pages, *done.pages.values()]
+            if page.state is PageState.QUEUED and page.depth is not None
+        ]
+        moved_up = [(self.register.domain_names[number], depth) for number, depth in done.moved_up.items()]
+        ranks += [(name, priority(depth, self.classifier.classify(name).klass)) for name, depth in moved_up]
         found: dict[str, int] = {}
-        for page in [*done.new_pages, *done.pages.values()]:
-            if page.state is PageState.QUEUED and page.depth is not None:
-                name, rank = page.domain.name, priority(page.depth, page.domain.klass)
-                if rank < found.get(name, rank + 1):
-                    found[name] = rank
-        for number, depth in done.moved_up.items():
-            name = self.register.domain_names[number]
-            rank = priority(depth, self.classifier.classify(name).klass)
+        for name, rank in ranks:
             if rank < found.get(name, rank + 1):
                 found[name] = rank
         return found
@@ -379,27 +380,21 @@ class Store:
 
     def do_now(self, statements: Iterable[Statement]) -> None:
         """In the transaction that the next commit ends."""
-        self._begin()
-        for sql, parameters in statements:
-            self.db.execute(sql, parameters)
+        with self._writing():
+            for sql, parameters in statements:
+                self.db.execute(sql, parameters)
 
     def commit(self, run: int, extra: Sequence[Statement] = ()) -> Changes:
         """Write everything that changed, in one transaction, and return what it was."""
         done, self.changes = self.changes, Changes()
-        db = self.db
-        try:
-            self._begin()
+        with self._writing():
             self._writer.write(done, run)
             for sql, parameters in extra:
-                db.execute(sql, parameters)
+                self.db.execute(sql, parameters)
             if not self._is_bulk:
-                db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+                self.db.execute("COMMIT")
         self._settle_memory(done)
-        self._checkpoints.look(db)
+        self._checkpoints.look(self.db)
         return done
 
     def begin_bulk(self) -> None:
@@ -428,17 +423,20 @@ class Store:
         """Write the moves, if there are many: into the transaction that the next commit ends."""
         if len(self.changes.moves) < _MOVES:
             return
-        try:
-            self._begin()
+        with self._writing():
             self._writer.write_moves(self.changes)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Inside a transaction, begun already or not. What goes wrong in here takes all of it back."""
+        if not self.db.in_transaction:
+            self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
         except BaseException:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
-
-    def _begin(self) -> None:
-        if not self.db.in_transaction:
-            self.db.execute("BEGIN IMMEDIATE")
 
     def _settle_memory(self, done: Changes) -> None:
         """After a commit: what was written is what is stored, and nothing is in hand."""
@@ -483,9 +481,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(
-            "PRAGMA cache_size = -49152"
-        )  # 48 MB; a batch goes all over a large map, and twice as much gained nothing
+        db.execute("PRAGMA cache_size = -49152")  # 48 MB: a batch goes all over a large map, more gains nothing
         db.execute("PRAGMA wal_autocheckpoint = 0")  # see ingest/checkpoint.py
         db.execute("PRAGMA journal_size_limit = 0")  # a log that begins anew begins as an empty file
         db.execute("PRAGMA temp_store = MEMORY")

@@ -29,9 +29,7 @@ class Changes:
         self.new_pages: list[Page] = []
         self.pages: dict[int, Page] = {}  # dirty ones that are in the database already
         self.domains: dict[int, Domain] = {}
-        self.moves: dict[
-            int, int
-        ] = {}  # pages whose depths alone changed → the number of the reach they are stored with
+        self.moves: dict[int, int] = {}  # pages whose depths alone changed → number of the reach they are stored with
         self.moved_up: dict[int, int] = {}  # domain → least depth among its waiting pages that moved
         self.closed_pages: list[int] = []  # what closures settled, known when they are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
@@ -138,8 +136,7 @@ class ChangeWriter:
                     p.seen_run,
                     p.family,
                 )
-                # In the order of the index, which is the large tree here; the table grows at its end in any order.
-                for p in sorted(done.new_pages, key=_by_hash)
+                for p in done.new_pages
             ],
         )
         dirty = sorted(done.pages.values(), key=_by_id)
@@ -402,7 +399,3 @@ def json_list(numbers: Sequence[int]) -> str:
 
 def _by_id(page: Page) -> int:
     return page.id
-
-
-def _by_hash(page: Page) -> int:
-    return page.hash
