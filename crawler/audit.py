@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from crawler.classify import Classifier, DomainClass
+from crawler.classify import Classifier
 from crawler.records import DomainEvent, Exchange, PageResult, Record, RecordError, RobotsResult, RunEvent, parse
 from crawler.robots import FRESH_SECONDS, policy_of
 from crawler.settings import Config
@@ -359,7 +359,7 @@ class _Check:
         if self._only is None:
             self._report.requests += 1
             self._count(name, event.run, 1, entry.at_ms)
-            if self._classify(name).klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED):
+            if self._classify(name).klass.is_listed:
                 self._violated("lists", name, event, f"{entry.method} to {entry.host}, which is on a list")
         self._check_spacing(name, domain, event)
         if not event.is_robots:

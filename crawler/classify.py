@@ -23,6 +23,11 @@ class DomainClass(StrEnum):
     STUBBED = "stubbed"
     DISCOVERED = "discovered"
 
+    @property
+    def is_listed(self) -> bool:
+        """Is it on a list of domains that are never asked?"""
+        return self is DomainClass.BLACKLISTED or self is DomainClass.STUBBED
+
 
 class Verdict(NamedTuple):
     """A domain's class. `origins` are the indexes of all quality entries that contain it; `rule` decided."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from crawler.asking import Asker, Later
-from crawler.classify import Classifier, DomainClass
+from crawler.classify import Classifier
 from crawler.control import StageControl, now_text
 from crawler.due import DueQueue
 from crawler.hosts import RobotsCache
@@ -77,9 +77,7 @@ class Steps:
         self._robots = RobotsCache(control.workspace, lambda: clock().wall_ms)
         self._idling = threading.Lock()  # for a domain's change between idle and busy
         classifier = Classifier(config)
-        self._is_listed: Callable[[str], bool] = lambda domain: (
-            classifier.classify(domain).klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED)
-        )
+        self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
 
     # -- for the main thread -------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ they are counted against the domain's gate, so that a request which left without
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from crawler.results import Results
 from crawler.robots import policy_of
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, segment_path
-from crawler.workspace import Workspace
+from crawler.workspace import Workspace, sync_file
 
 KEEP_INDEXES = 10.0  # seconds: a fetcher that dies leaves many domains, which are taken one after the other
 
@@ -151,7 +151,8 @@ class ResultIndex:
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
         for number in left.segments:
-            self._sync(number)
+            with suppress(FileNotFoundError):
+                sync_file(segment_path(self._folder, number))
         return left
 
     def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
@@ -177,16 +178,6 @@ class ResultIndex:
                 continue
             if isinstance(record, PageResult | RobotsResult | DomainEvent):
                 yield line.end, record
-
-    def _sync(self, number: int) -> None:
-        try:
-            descriptor = os.open(segment_path(self._folder, number), os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _slim(result: _Line) -> _Line:

@@ -43,6 +43,7 @@ KEPT_SESSIONS = 2048  # TLS sessions, for a cheap handshake with a host met befo
 MOST_ADDRESSES = 4  # of one host are tried
 
 Origin = tuple[str, int]
+_WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a step over TLS says that has to wait
 
 
 class Deadline:
@@ -83,10 +84,9 @@ class _Socket(ssl.SSLSocket):
         while True:
             try:
                 return self.do_handshake()
-            except ssl.SSLWantReadError:
-                waiting.wait(self.fileno(), deadline.left(give_up - time.monotonic()))
-            except ssl.SSLWantWriteError:
-                waiting.wait(self.fileno(), deadline.left(give_up - time.monotonic()), to_write=True)
+            except _WANTS as want:
+                seconds = deadline.left(give_up - time.monotonic())
+                waiting.wait(self.fileno(), seconds, to_write=isinstance(want, ssl.SSLWantWriteError))
 
 
 class _Sessions:
@@ -421,12 +421,9 @@ class _Stream:
         while True:
             try:
                 sent = self._sock.send(data)
-            except ssl.SSLWantWriteError:
+            except _WANTS as want:
                 self._may_be_there = True
-                self._waiting.wait(self._descriptor, self._deadline.left(), to_write=True)
-            except ssl.SSLWantReadError:
-                self._may_be_there = True
-                self._waiting.wait(self._descriptor, self._deadline.left())
+                self._wait(to_write=isinstance(want, ssl.SSLWantWriteError))
             else:
                 if sent == len(data):
                     return
@@ -436,15 +433,16 @@ class _Stream:
         """The next bytes; none at the end of the connection."""
         if not self._may_be_there:  # no server answers before it was asked
             self._may_be_there = True
-            self._waiting.wait(self._descriptor, self._deadline.left())
+            self._wait()
         while True:
             try:
                 data: bytes = self._sock.read(RECEIVE)
                 return data
-            except ssl.SSLWantReadError:
-                self._waiting.wait(self._descriptor, self._deadline.left())
-            except ssl.SSLWantWriteError:
-                self._waiting.wait(self._descriptor, self._deadline.left(), to_write=True)
+            except _WANTS as want:
+                self._wait(to_write=isinstance(want, ssl.SSLWantWriteError))
+
+    def _wait(self, *, to_write: bool = False) -> None:
+        self._waiting.wait(self._descriptor, self._deadline.left(), to_write=to_write)
 
 
 def _read(

@@ -21,7 +21,6 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from hashlib import blake2b
 
 from crawler.extract import extract, header_says_nofollow, refresh_target
 from crawler.media import HTML_TYPES, is_html, media_type
@@ -29,7 +28,7 @@ from crawler.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.settings import Config
 from crawler.states import PageState, slug_of
-from crawler.urls import UrlError, authority_of, domain_of, normalize, resolve, wire_of
+from crawler.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
 from crawler.wire import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
 
 MAX_REDIRECTS = 10
@@ -91,7 +90,7 @@ def visit(
 
 def number_of(job: Job) -> int:
     """The job's identity as `Tried` keeps it."""
-    return int.from_bytes(blake2b(f"{job.run} {job.key}".encode(), digest_size=8).digest(), "little")
+    return hash64(f"{job.run} {job.key}") & 0xFFFF_FFFF_FFFF_FFFF  # the gate's field has no sign
 
 
 def looks_like_page(url: str) -> bool:

@@ -208,6 +208,15 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True, sync_n
         sync_folder(path.parent)
 
 
+def sync_file(path: Path) -> None:
+    """Make a file durable that others have written (any descriptor will do for that)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder as durable as the files behind them."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

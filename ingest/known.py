@@ -39,7 +39,7 @@ class Domain:
         self.id = number
         self.name = name
         self.klass = klass
-        self.is_listed = klass in (DomainClass.BLACKLISTED, DomainClass.STUBBED)
+        self.is_listed = klass.is_listed
         self.pin = pin  # the reach that lying inside quality entries gives to its pages
         self.run = run
         self.first_seen_run = run

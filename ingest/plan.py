@@ -28,12 +28,7 @@ _PRECEDENCE = list(CLOSED_AS)
 
 def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
-    return (
-        klass in (DomainClass.QUALITY, DomainClass.DISCOVERED)
-        and nearest is not None
-        and nearest <= max_depth
-        and trap is None
-    )
+    return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
 
 
 def settle(

@@ -18,7 +18,7 @@ from crawler.errors import SumiError
 from crawler.records import RecordError, Result, RunEvent, parse
 from crawler.settings import Config
 from crawler.spool import Cursor, Damage, Reader, end_of, segment_path, segments
-from crawler.workspace import Workspace
+from crawler.workspace import Workspace, sync_file
 from ingest.mapper import Mapper
 from ingest.store import Store, StoreError
 
@@ -110,22 +110,13 @@ def replay(
         report = _draw(config, workspace, scratch, ends, until, run, progress, compare)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
-        _sync(scratch)
+        sync_file(scratch)  # nothing of it has been made durable on the way
         scratch.replace(into)
     except BaseException:
         for suffix in ("", "-wal", "-shm", "-journal"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         raise
     return report
-
-
-def _sync(path: Path) -> None:
-    """Nothing of it has been made durable on the way."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def redraw(config: Config) -> Redrawn:
