@@ -2,7 +2,7 @@
 
 A request is written as if it had a thread of its own: it sends, waits, reads. In a `Hub` each one is a greenlet, and
 while it waits another one goes on. What that saves are the kernel's switches between threads and their fight for the
-interpreter's lock: a quarter of what a page cost a fetcher (docs/performance.md).
+interpreter's lock: an eighth of what a page cost a fetcher (docs/performance.md).
 
 Whoever has real threads to spare uses `OwnThread` instead; the code that waits is the same.
 """
