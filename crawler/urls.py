@@ -50,8 +50,8 @@ _ESCAPES = {
 # Either an escape, or a character that may not stand in a path or query as it is (a lone % among them).
 _UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
 _is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
-_NO_LONGER_CACHED = 2048  # characters: hrefs beyond this are rare, and would make the cache's size a guess
 _LONGEST_HOST = 300  # what DNS allows, and something
+_MOST_SITES = 50_000  # of which the parts are remembered
 
 
 class UrlError(ValueError):
@@ -277,87 +277,72 @@ def hash64(text: str, probe: int = 0) -> int:
 
 # -- the links of pages ------------------------------------------------------------------------------------
 
-_UNKNOWN = object()
 _ABSOLUTE = ("https://", "http://")
 # After these an href that begins with a slash is not simply a path (`//host`, and what browsers take for it).
 _NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
 _PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
 _new_tuple = tuple.__new__
 
+Address = str | tuple[str, str]  # what an href means, whatever page it stands on: a URL, or (base, href)
 
-class Resolver:
-    """Raw hrefs → Links, with a memory: most of a site's links stand on most of its pages.
 
-    Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in
-    front; the text so made is both what is parsed and what the Link is remembered under, so that all pages of
-    a site share it. Only the odd rest (`//host`, `?query`, `#fragment`, the empty one, one with a colon) is
-    joined by WHATWG's rules and remembered with its whole base. At most `cache_size` texts are remembered, in
-    two generations: when the young one is full, the old one is forgotten.
+class Base:
+    """A URL as the hrefs of a page see it. A base that is no URL leaves absolute hrefs their meaning, and no others.
+
+    Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in front.
+    Only the odd rest (`//host`, `?query`, `#fragment`, the empty one, one with a colon) takes WHATWG's rules, and
+    means something else under every base.
     """
 
-    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS, cache_size: int = 200_000) -> None:
-        self._tracking = _Tracking(tracking)
-        self._room = max(1, cache_size // 2)
-        self._young: dict[str, Link | None] = {}
-        self._old: dict[str, Link | None] = {}
-        self._sites: dict[str, tuple[str, str, str]] = {}
-        self._base_text: str | None = None
-        self._base = b""
-        self._whole = self._origin = self._directory = ""
+    __slots__ = ("_directory", "_origin", "_whole")
 
-    def link(self, base: str, href: str) -> Link | None:
-        """What `href` on a page at `base` leads to; None if that is no page."""
-        found = self.links(base, (href,))
-        return found[0] if found else None
-
-    def links(self, base: str, hrefs: Iterable[str]) -> list[Link]:
-        """The pages that a page at `base` links to: each key once, in the order of first appearance."""
-        if base != self._base_text:
-            self._move_to(base)
-        origin, directory = self._origin, self._directory
-        young, old, unknown = self._young, self._old, _UNKNOWN
-        found: dict[str, Link] = {}
-        for href in hrefs:
-            is_odd = False
-            if href.startswith(_ABSOLUTE):
-                text = href
-            elif href.startswith("/") and not href.startswith(_NOT_A_PATH):
-                text = origin + href
-            elif href and href[0] in _PLAIN_START and ":" not in href:
-                text = directory + href
-            else:
-                is_odd = True
-                text = f" {self._whole} {href}"
-            link: Link | None = young.get(text, unknown)  # type: ignore[arg-type]
-            if link is unknown:
-                link = old.get(text, unknown)
-                if link is unknown:
-                    link = self._link(_joined(self._base, href) if is_odd and self._base else _href(text))
-                if len(text) <= _NO_LONGER_CACHED:
-                    young[text] = link
-                    if len(young) >= self._room:
-                        young, old = self._turn()
-            if link is not None:
-                found.setdefault(link[0], link)
-        return list(found.values())
-
-    def _turn(self) -> tuple[dict[str, Link | None], dict[str, Link | None]]:
-        self._old, self._young = self._young, {}
-        self._sites = {}
-        return self._young, self._old
-
-    def _move_to(self, base: str) -> None:
-        href = _href(base) if base else None
-        self._base_text = base
+    def __init__(self, url: str) -> None:
+        href = _href(url) if url else None
         if href is None or not href.startswith(_ABSOLUTE):
-            # No base: what is put together below begins with no scheme, and so is no URL.
-            self._base, self._whole, self._origin, self._directory = b"", "", "", ""
+            self._whole = self._origin = self._directory = ""
             return
         self._whole = whole = href.partition("#")[0]
         path = whole.partition("?")[0]
-        self._base = whole.encode()
         self._origin = whole[: whole.index("/", 8)]
         self._directory = path[: path.rindex("/") + 1]
+
+    def addresses(self, hrefs: Iterable[str]) -> list[Address]:
+        """What these hrefs mean, one address for each. Cheap: pages that say the same thing get the same address."""
+        origin, directory, whole = self._origin, self._directory, self._whole
+        if not whole:
+            return [href if href.startswith(_ABSOLUTE) else ("", href) for href in hrefs]
+        found: list[Address] = []
+        add = found.append
+        for href in hrefs:
+            if href.startswith("/") and not href.startswith(_NOT_A_PATH):
+                add(origin + href)
+            elif href.startswith(_ABSOLUTE):
+                add(href)
+            elif href and href[0] in _PLAIN_START and ":" not in href:
+                add(directory + href)
+            else:
+                add((whole, href))
+        return found
+
+
+class Resolver:
+    """Addresses → Links: the page that is meant, under one set of tracking parameters."""
+
+    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS) -> None:
+        self._tracking = _Tracking(tracking)
+        self._sites: dict[str, tuple[str, str, str]] = {}
+
+    def link(self, base: str, href: str) -> Link | None:
+        """What `href` on a page at `base` leads to; None if that is no page."""
+        (address,) = Base(base).addresses((href,))
+        return self.link_to(address)
+
+    def link_to(self, address: Address) -> Link | None:
+        """The page at an address; None if there can be none."""
+        if isinstance(address, str):
+            return self._link(_href(address))
+        base, href = address
+        return self._link(_joined(base.encode(), href) if base else _href(href))
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. What goes by the site alone is found out once a site."""
@@ -382,11 +367,15 @@ class Resolver:
         key, wire = f"https://{domain}{port}", f"https://{host}{port}"
         found = domain, key, key if wire == key else wire
         if len(site) <= _LONGEST_HOST:
+            if len(self._sites) >= _MOST_SITES:
+                self._sites.clear()
             self._sites[site] = found
         return found
 
 
 __all__ = [
+    "Address",
+    "Base",
     "Link",
     "Resolver",
     "UrlError",

@@ -15,7 +15,7 @@ import sqlite3
 import time
 
 from crawler.control import StageControl
-from crawler.records import Feed, RecordError, Result, RunEvent, dump, parse
+from crawler.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
 from crawler.runs import RunStatus, read_run
 from crawler.settings import Config
 from crawler.spool import (
@@ -39,10 +39,12 @@ from ingest.writing import Changes
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 450  # results to a commit: at 85 links each they may bring 12,000 new pages
+BATCH = 1500  # results to a commit, at most: the more there are, the fewer places are written twice
+_LINKS = 120_000  # … or that many links, which is what takes memory
+_SHARE = 150  # results that are read from one spool before the next one has its turn
 _GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
 _GATHER_LONG = 1.0  # … and while there is plenty to do without them
-_PLENTY = 20_000  # pages in the frontier
+_PLENTY = 5_000  # pages in the frontier: many seconds of work for the fetchers
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
@@ -147,9 +149,10 @@ class Ingest:
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
         self._later_runs = set()
-        share = max(BATCH // max(len(self.readers), 1), 50)
+        links = 0
+        share = min(_SHARE, BATCH)
         waiting = sorted(self.readers, key=lambda name: (name == SCHEDULER, name))
-        while waiting and len(batch) < BATCH:  # whoever has more takes the room that others leave
+        while waiting and len(batch) < BATCH and links < _LINKS:  # whoever has more takes the room that others leave
             with_more: list[str] = []
             for writer in waiting:
                 reader = self.readers[writer]
@@ -163,6 +166,8 @@ class Ingest:
                             break
                         run = max(run, result.run)
                         batch.append((result, line.body))
+                        if isinstance(result, PageResult):
+                            links += len(result.hrefs)
                     place = line.end
                 else:
                     if len(lines) == share:

@@ -33,6 +33,7 @@ from crawler.traps import family_of, shape_error
 from crawler.urls import Link, Resolver, hash64
 from ingest.depth import NOWHERE
 from ingest.known import Domain, Page
+from ingest.pathfinder import Lead, Pathfinder, Ways
 from ingest.plan import (
     MAX_REDIRECTS,
     is_family_in_force,
@@ -41,11 +42,12 @@ from ingest.plan import (
     settle,
     stronger,
 )
-from ingest.register import FIRST_QUIET, OTHER, UNSEEN, VISITED, standing_of
+from ingest.register import FIRST_QUIET, OTHER, UNSEEN, VISITED, picked, standing_of
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
 from ingest.store import Statement, Store
 from ingest.writing import Changes
 
+_REMEMBERED = 200_000  # addresses of links; some 40 MB
 _WITHOUT_READING_INDEXES: list[Statement] = [(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES]
 
 
@@ -57,7 +59,7 @@ class Mapper:
         self.store = store
         self._register = store.register
         self._distances = store.distances
-        self.resolver = Resolver(config.crawler.tracking_parameters, cache_size=120_000)
+        self._pathfinder = Pathfinder(Resolver(config.crawler.tracking_parameters), store.register, _REMEMBERED)
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.stale = 0  # results of a run that is over
@@ -66,9 +68,8 @@ class Mapper:
         self._opening: deque[Page] = deque()  # pages whose held result now counts
         self._held: set[int] = set()
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
-        # Of the batch, by position: what a visit leads to, the numbers of the pages known, and is it a redirect?
-        self._links: dict[int, tuple[list[Link], list[int], bool]] = {}
-        self._asked: dict[int, Link] = {}  # likewise: the page that was visited
+        self._ways: dict[int, tuple[Ways, bool]] = {}  # of the batch, by position: where a visit leads, by redirect?
+        self._asked: dict[int, Ways] = {}  # likewise: the page that was visited
         self._sql: list[Statement] = []  # on runs, for the next commit
         run, _ = store.last_run()
         if run:
@@ -89,8 +90,9 @@ class Mapper:
                 self._take_event(result, line)
         # Once for the whole batch: a page that is reached again and again on the way is carried on from once.
         self._spread()
-        self._links.clear()
+        self._ways.clear()
         self._asked.clear()
+        self._pathfinder.settle()
 
     def commit(self) -> Changes:
         """Write the batch and return what it changed (the feed is made of that)."""
@@ -99,36 +101,35 @@ class Mapper:
 
     def _bring_into_memory(self, batch: Sequence[tuple[Result, bytes]]) -> None:
         """Find the links of the batch, and look up the pages and domains that will change, at once."""
-        find, standings = self._register.find, self._register.standings
+        standings = self._register.standings
         domains: set[str] = set()
         wanted: set[int] = set()
         for position, (result, _) in enumerate(batch):
             if not isinstance(result, PageResult):
                 continue
             asked = self._asked[position] = self._asked_for(result)
-            links, numbers, _ = self._links[position] = self._links_of(result)
-            wanted.add(find((asked,))[0])
-            for link, number in zip(links, numbers, strict=True):
-                if not number:
-                    domains.add(link.domain)
-                elif standings[number] == UNSEEN:
-                    wanted.add(number)
+            ways, _ = self._ways[position] = self._ways_of(result)
+            wanted.update(asked.numbers)
+            domains.update([lead.link.domain for lead in ways.leads])
+            if UNSEEN in picked(standings, ways.numbers):
+                wanted.update([number for number in ways.numbers if standings[number] == UNSEEN])
         self.store.fetch_domains(domains)
-        self.store.pages(wanted - {0})
+        self.store.pages(wanted)
 
-    def _links_of(self, result: PageResult) -> tuple[list[Link], list[int], bool]:
-        """Where a visit leads: to the page it was redirected to, or else to those that it links to."""
-        target = self.resolver.link(result.wire, result.redirect) if result.redirect else None
-        if target is not None:
-            links = [target]
-        else:
-            links = self.resolver.links(result.base or result.wire, result.hrefs) if result.hrefs else []
-        return links, self._register.find(links), target is not None
+    def _ways_of(self, result: PageResult) -> tuple[Ways, bool]:
+        """Where a visit leads, and whether by a redirect: then it is one page, or else all that the page links to."""
+        if result.redirect:
+            ways = self._pathfinder.follow(result.wire, (result.redirect,))
+            if ways.numbers or ways.leads:
+                return ways, True
+        return self._pathfinder.follow(result.base or result.wire, result.hrefs), False
 
-    def _asked_for(self, result: PageResult) -> Link:
+    def _asked_for(self, result: PageResult) -> Ways:
         """What was visited, under these rules: results may be older than the tracking parameters."""
-        link = self.resolver.link(result.wire, result.wire)
-        return Link(result.key, result.wire, result.domain, hash64(result.key)) if link is None else link
+        ways = self._pathfinder.follow(result.wire, (result.wire,))
+        if ways.numbers or ways.leads:
+            return ways
+        return Ways([], [Lead(Link(result.key, result.wire, result.domain, hash64(result.key)))])
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -157,9 +158,7 @@ class Mapper:
         self._enter_run(run)
         for entry in self.config.quality:
             for seed in entry.seeds:
-                link = self.resolver.link(seed, seed)
-                if link is not None:
-                    self._reach_all(self._numbers([link], self._register.find([link]), at), NOWHERE)
+                self._reach_all(self._numbers(self._pathfinder.follow(seed, (seed,)), at), NOWHERE)
         self._spread()
 
     def _take_run(self, event: RunEvent) -> None:
@@ -273,21 +272,27 @@ class Mapper:
 
     # -- pages ---------------------------------------------------------------------------------------
 
-    def _numbers(self, links: list[Link], found: list[int], at: str) -> list[int]:
-        """The pages of these links, as they stand in this run; where nothing had been found, new ones are made.
-
-        A hot loop: nearly all are known, and there is nothing more to be done about them.
-        """
-        standings, numbers = self._register.standings, found.copy()
-        for index, number in enumerate(numbers):
-            if not number:  # it may be new since then
-                numbers[index] = number = self._register.place(links[index])[0] or self._new_page(links[index], at)
-            if standings[number] == UNSEEN:
-                self._see_again(number)
+    def _numbers(self, ways: Ways, at: str) -> list[int]:
+        """The pages that these ways lead to, as they stand in this run; those that are not known are made."""
+        numbers, leads = ways
+        if leads:
+            for lead in leads:
+                if not lead.number:
+                    lead.number = self._page_at(lead.link, at)
+            numbers = list(dict.fromkeys([*numbers, *[lead.number for lead in leads]]))
+        standings = self._register.standings
+        if UNSEEN in picked(standings, numbers):
+            for number in numbers:
+                if standings[number] == UNSEEN:
+                    self._see_again(number)
         return numbers
 
-    def _new_page(self, link: Link, at: str) -> int:
-        page = self.store.new_page(link, self._domain(link.domain), self.run, at)
+    def _page_at(self, link: Link, at: str) -> int:
+        """The page that a link leads to; a new one, if there is none."""
+        number, hash_ = self._register.place(link)
+        if number:
+            return number
+        page = self.store.new_page(link, hash_, self._domain(link.domain), self.run, at)
         if page.domain.is_listed:
             self._settle(page)
             self._register.standings[page.id] = standing_of(page.state, False)
@@ -310,19 +315,20 @@ class Mapper:
         if not self._is_current(result.run, result.at):
             return
         asked = self._asked[position]
-        number = self._register.find((asked,))[0]
+        number = asked.numbers[0] if asked.numbers else self._register.place(asked.leads[0].link)[0]
         page = self.store.page(number) if number else None
+        hash_ = hash64(page.key) if page is not None else asked.leads[0].link.hash
         if page is not None and page.seen_run < self.run:
             page = None  # known from an earlier run; no way to it has been seen in this one
-        if asked.hash in self._held or (page is not None and page.visited is not None):
+        if hash_ in self._held or (page is not None and page.visited is not None):
             self.duplicates += 1
         elif page is None or not self._is_open(page):
-            self._held.add(asked.hash)
-            self.store.changes.held[asked.hash] = (self.run, line)
+            self._held.add(hash_)
+            self.store.changes.held[hash_] = (self.run, line)
         else:
-            self._apply(page, result, *self._links[position])
+            self._apply(page, result, *self._ways[position])
 
-    def _apply(self, page: Page, result: PageResult, links: list[Link], found: list[int], is_redirect: bool) -> None:
+    def _apply(self, page: Page, result: PageResult, ways: Ways, is_redirect: bool) -> None:
         """The visit of a page that is open: its state, its links, and what they open."""
         changes = self.store.changes
         self._count_requests(result.ledger)
@@ -332,12 +338,12 @@ class Mapper:
         page.visited = PageState(result.state)
         page.visit_error = result.error
         kind = LINK_NOT_FOLLOWED if result.nofollow and self.config.crawler.obey_nofollow else LINK_FOLLOWED
-        targets = self._numbers(links, found, result.at)
+        targets = self._numbers(ways, result.at)
         if is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT
             page.redirect_to = targets[0]
             changes.redirects.setdefault(targets[0], set()).add(page.id)
-        self._count_links(page, links, targets, before)
+        self._count_links(page, targets, before)
         changes.links[page.id] = (kind, targets)
         changes.done.append(page)
         self._settle(page)
@@ -348,18 +354,17 @@ class Mapper:
         if result.closes is not None:
             self._close_domain(page.domain, result.closes)
 
-    def _count_links(self, page: Page, links: list[Link], targets: list[int], before: set[int]) -> None:
+    def _count_links(self, page: Page, targets: list[int], before: set[int]) -> None:
         """Sum up links that are new by domain, and note new references to listed pages."""
-        changes, domains, standings = self.store.changes, self._register.domains, self._register.standings
+        changes, register = self.store.changes, self._register
         fresh = [number for number in targets if number not in before] if before else targets
         sums: dict[int, list[int]] = {}
-        for domain, count in Counter([domains[number] for number in fresh]).items():
+        for domain, count in Counter(picked(register.domains, fresh)).items():
             sums.setdefault(count, []).append(domain)
         changes.domain_links += [(page.domain.id, count, found) for count, found in sums.items()]
         changes.new_links += len(fresh)
-        for link, number in zip(links, targets, strict=True):
-            if standings[number] < FIRST_QUIET and number not in before:
-                changes.references.append((link, number, page.id))
+        standings = zip(fresh, picked(register.standings, fresh), strict=True)
+        changes.references += [(number, page.id) for number, standing in standings if standing < FIRST_QUIET]
 
     # -- consequences --------------------------------------------------------------------------------
 
@@ -415,7 +420,7 @@ class Mapper:
         assert isinstance(result, PageResult)
         self._held.discard(number)
         self.store.changes.unheld.append(number)
-        self._apply(page, result, *self._links_of(result))
+        self._apply(page, result, *self._ways_of(result))
 
     def _spread(self) -> None:
         """Carry changed depths on over the recorded links, until nothing changes any more."""

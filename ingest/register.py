@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 
 from crawler.states import PageState
 from crawler.urls import Link, hash64
@@ -98,22 +99,6 @@ class Register:
         self._is_crowded = False
 
     # -- pages ---------------------------------------------------------------------------------------
-
-    def find(self, links: Iterable[Link]) -> list[int]:
-        """The numbers of the pages that these links lead to; 0 for a page that is not known."""
-        slots, mask, hashes, domains, names = self._slots, self._mask, self.hashes, self.domains, self.domain_names
-        found = []
-        for link in links:
-            _, _, domain, hash_ = link
-            at = hash_ & mask
-            number = slots[at]
-            while number and hashes[number] != hash_:
-                at = (at + 1) & mask
-                number = slots[at]
-            if number and names[domains[number]] != domain:
-                number = self.place(link)[0]
-            found.append(number)
-        return found
 
     def place(self, link: Link) -> tuple[int, int]:
         """(number, hash) of the page that a link leads to; (0, the hash it is to get) if it is not known.
@@ -198,16 +183,15 @@ class Register:
 
     def news(self, numbers: Sequence[int], arriving: int) -> list[int]:
         """Those of these pages that a way with this reach may bring nearer to something."""
-        guards = self._distances.guards
-        reaches, values = self.reaches, self.values
-        settled: set[int] = set()
-        found = []
-        for number in numbers:
-            reach = reaches[number]
-            if reach in settled:
-                continue
-            if reach and ((values[reach] | guards) - arriving) & guards == guards:
-                settled.add(reach)
-            else:
-                found.append(number)
-        return found
+        guards, values = self._distances.guards, self.values
+        reaches = picked(self.reaches, numbers)
+        # Many pages share few reaches.
+        open_ = {r for r in set(reaches) if not r or ((values[r] | guards) - arriving) & guards != guards}
+        return [number for number, reach in zip(numbers, reaches, strict=True) if reach in open_] if open_ else []
+
+
+def picked(column: Sequence[int], numbers: Sequence[int]) -> tuple[int, ...]:
+    """What a column says of these pages. (A third of what a loop takes.)"""
+    if len(numbers) > 1:
+        return itemgetter(*numbers)(column)  # type: ignore[no-any-return]
+    return tuple([column[number] for number in numbers])

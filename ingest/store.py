@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -270,9 +271,8 @@ class Store:
     def page(self, number: int) -> Page:
         return self.in_hand.get(number) or self.pages([number])[0]
 
-    def new_page(self, link: Link, domain: Domain, run: int, at: str) -> Page:
-        """A page that is not known yet."""
-        hash_ = self.register.place(link)[1]
+    def new_page(self, link: Link, hash_: int, domain: Domain, run: int, at: str) -> Page:
+        """A page that is not known yet, to be found by this hash."""
         number = self.register.add(hash_, domain.id)
         made = Page(number, link.key, hash_, link.wire if link.wire != link.key else None, domain, run, at)
         self.changes.new_pages.append(made)
@@ -477,6 +477,9 @@ def _open(path: Path) -> sqlite3.Connection:
     """Connect for writing. Raises StoreError with the way out where the file cannot be used."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # An index over millions of links is sorted in a file, beside the map, where there is room for such things.
+        # In memory it takes longer, too (4 million links: 3.2 s against 1.9 s, and 80 MB).
+        os.environ.setdefault("SQLITE_TMPDIR", str(path.parent))
         db = sqlite3.connect(path, isolation_level=None, timeout=30, cached_statements=256)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -484,7 +487,6 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -49152")  # 48 MB: a batch goes all over a large map, more gains nothing
         db.execute("PRAGMA wal_autocheckpoint = 0")  # see ingest/checkpoint.py
         db.execute("PRAGMA journal_size_limit = 0")  # a log that begins anew begins as an empty file
-        db.execute("PRAGMA temp_store = MEMORY")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return db
     except OSError as problem:

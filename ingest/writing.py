@@ -7,7 +7,9 @@ Rows of one page lie together, sorted keys visit each leaf of an index once, and
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -15,7 +17,6 @@ import orjson
 from crawler.control import now_text
 from crawler.spool import Cursor, Damage
 from crawler.states import ERRORS, PageState
-from crawler.urls import Link
 from ingest.depth import Distances, reach_bytes
 from ingest.known import Domain, Page
 from ingest.plan import CLOSED_AS, priority
@@ -36,7 +37,7 @@ class Changes:
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
         self.domain_links: list[tuple[int, int, list[int]]] = []  # (from, links more, to domains)
         self.new_links = 0
-        self.references: list[tuple[Link, int, int]] = []  # (link, listed page, referrer), new ones only
+        self.references: list[tuple[int, int]] = []  # (listed page, referrer), new ones only
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
         self.closed_domains: dict[int, Domain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
@@ -276,18 +277,18 @@ class ChangeWriter:
             (BLACKLISTED, "blacklisted_urls", "blacklisted_referrers"),
             (STUBBED, "stubbed_urls", "stubbed_referrers"),
         ):
-            counts: dict[int, int] = {}
-            links: dict[int, Link] = {}
-            leading: dict[int, list[int]] = {}
-            for link, number, source in done.references:
+            leading: dict[int, list[int]] = {}  # referrer → pages
+            for number, source in done.references:
                 if standings[number] == listed:
-                    links[number] = link
-                    counts[number] = counts.get(number, 0) + 1
                     leading.setdefault(source, []).append(number)
+            sums: dict[int, list[int]] = {}  # references more → pages
+            for number, count in sorted(Counter(chain.from_iterable(leading.values())).items()):
+                sums.setdefault(count, []).append(number)
             self._db.executemany(
-                f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)"
+                f"INSERT INTO {urls} SELECT pages.id, url, domain, ?, ? FROM json_each(?) AS wanted"
+                " CROSS JOIN pages ON pages.id = wanted.value WHERE true"
                 " ON CONFLICT(id) DO UPDATE SET reference_count = reference_count + excluded.reference_count",
-                [(n, links[n].key, links[n].domain, count, run) for n, count in sorted(counts.items())],
+                [(count, run, json_list(found)) for count, found in sums.items()],
             )
             self._db.executemany(
                 f"INSERT OR IGNORE INTO {referrers} SELECT ?1 << 32 | value, value, ?1, ?2 FROM json_each(?3)",

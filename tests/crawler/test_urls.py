@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawler.urls import (
-    Link,
+    Address,
+    Base,
     Resolver,
     UrlError,
     authority_of,
@@ -425,13 +424,28 @@ _HREFS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_resolvers_memory_never_changes_an_answer(seed: int) -> None:
-    rng = random.Random(seed)
-    resolver = Resolver(cache_size=rng.choice([1, 2, 8, 30, 1000]))
-    for _ in range(300):
-        base, href = rng.choice(_SITE), rng.choice(_HREFS)
-        assert resolver.link(base, href) == Resolver().link(base, href), (base, href)
+@pytest.mark.parametrize("base", _SITE)
+@pytest.mark.parametrize("href", _HREFS)
+def test_an_address_means_what_its_href_means(base: str, href: str) -> None:
+    link, absolute = Resolver().link(base, href), resolve(base, href)
+    assert (link and link.key) == (absolute and normalize(absolute))
+
+
+def test_an_absolute_href_is_its_own_address_and_no_other_href_is_an_address() -> None:
+    """So hrefs may be looked for among addresses as they are."""
+    for base in _SITE:
+        for href, address in zip(_HREFS, Base(base).addresses(_HREFS), strict=True):
+            assert (address == href) == href.startswith(("https://", "http://"))
+
+
+def test_pages_that_mean_the_same_have_the_same_address() -> None:
+    def address(base: str, href: str) -> Address:
+        return Base(base).addresses([href])[0]
+
+    assert address("https://example.com/a/b", "/x") == address("https://example.com/c/d?e", "/x")
+    assert address("https://example.com/a/b", "x") == address("https://example.com/a/c?y", "x")
+    assert address("https://example.com/a/b", "/x") != address("https://example.org/a/b", "/x")
+    assert address("https://example.com/a/b", "?x") != address("https://example.com/a/c", "?x")
 
 
 # -- joining -------------------------------------------------------------------------------------------------
@@ -468,9 +482,8 @@ def test_a_base_that_is_no_url_leaves_absolute_links_their_meaning() -> None:
     for base in ("", "nonsense", "https://["):
         assert resolve(base, "https://example.com/x") == "https://example.com/x"
         assert resolve(base, "/x") is None
-        assert [link.key for link in Resolver().links(base, ["/x", "x", "#", "https://example.com/x"])] == [
-            "https://example.com/x"
-        ]
+        links = [Resolver().link(base, href) for href in ("/x", "x", "#", "HTTPS://example.com/x")]
+        assert [link and link.key for link in links] == [None, None, None, "https://example.com/x"]
 
 
 # -- hosts, domains, hashes ----------------------------------------------------------------------------------
@@ -519,50 +532,6 @@ def test_further_probes_give_further_hashes() -> None:
     probes = [hash64("https://example.com/", probe) for probe in range(50)]
     assert len(set(probes)) == 50
     assert probes[0] == hash64("https://example.com/")
-
-
-# -- links of a page -----------------------------------------------------------------------------------------
-
-
-def test_links_are_unique_by_key_in_order_of_first_appearance_with_their_first_form() -> None:
-    resolver = Resolver()
-    links = resolver.links(
-        "https://www.example.com/dir/",
-        ["b/", "/a", "b", "mailto:x@y", "https://example.com/dir/b?utm_source=1", "/a#x", "//other.org", "/a"],
-    )
-    assert [(link.key, link.wire) for link in links] == [
-        ("https://example.com/dir/b", "https://www.example.com/dir/b/"),
-        ("https://example.com/a", "https://www.example.com/a"),
-        ("https://other.org/", "https://other.org/"),
-    ]
-    assert [link.domain for link in links] == ["example.com", "example.com", "other.org"]
-    assert all(isinstance(link, Link) and link.hash == hash64(link.key) for link in links)
-
-
-def test_the_resolvers_memory_is_bounded() -> None:
-    resolver = Resolver(cache_size=100)
-    for page in range(50):
-        resolver.links("https://example.com/", [f"/{page}/{number}" for number in range(40)])
-        assert len(resolver._young) + len(resolver._old) <= 100
-    resolver.links("https://example.com/", ["/" + "x" * 10_000])
-    assert not any(len(text) > 5000 for text in (*resolver._young, *resolver._old))
-
-
-def test_a_link_that_is_asked_for_often_stays_in_memory() -> None:
-    resolver = Resolver(cache_size=20)
-    first = resolver.link("https://example.com/", "/home")
-    for number in range(200):
-        resolver.link("https://example.com/", f"/{number}")
-        assert resolver.link("https://example.com/", "/home") is first
-
-
-def test_the_same_href_on_two_pages_of_a_site_is_the_same_object() -> None:
-    resolver = Resolver()
-    one = resolver.link("https://example.com/a/b", "/x")
-    assert resolver.link("https://example.com/c/d?e", "/x") is one
-    assert resolver.link("https://example.org/", "/x") is not one
-    assert resolver.link("https://example.com/a/b", "x") is resolver.link("https://example.com/a/c?y", "x")
-    assert resolver.link("https://example.com/a/b", "?x") != resolver.link("https://example.com/a/c", "?x")
 
 
 def test_the_resolver_uses_its_own_tracking_parameters() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawler.records import PageResult, RunEvent, dump
 from crawler.settings import Config
-from crawler.urls import Link, hash64
+from crawler.urls import Address, Link, Resolver, hash64
 from ingest import register as room
 from ingest import store as store_room
 from ingest.depth import Distances
@@ -87,8 +87,8 @@ def test_every_page_is_found_again_however_many_there_are() -> None:
     keys = [f"https://one.test/{number}" for number in range(20_000)]
     numbers = [register.add(hash64(key), 1) for key in keys]
     assert numbers == list(range(1, 20_001))
-    assert register.find(map(link, keys)) == numbers
-    assert register.find([link("https://one.test/other")]) == [0]
+    assert [register.place(link(key))[0] for key in keys] == numbers
+    assert register.place(link("https://one.test/other")) == (0, hash64("https://one.test/other"))
 
 
 def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
@@ -97,21 +97,20 @@ def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
     far = 1 << 40  # beyond every mask: all of these begin at one slot
     hashes = [number * far + 4095 for number in range(-5, 6)]
     numbers = [register.add(hash_, 1) for hash_ in hashes]
-    assert register.find([link("https://one.test/x", hash_) for hash_ in hashes]) == numbers
-    assert register.find([link("https://one.test/x", 6 * far + 4095)]) == [0]
+    assert [register.place(link("https://one.test/x", hash_))[0] for hash_ in hashes] == numbers
+    assert register.place(link("https://one.test/x", 6 * far + 4095))[0] == 0
 
 
 def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second stands under its next hash, now and after a restart."""
     shared = ("https://one.test/a", "https://two.test/a")
-    plain = Mapper._links_of
+    plain = Resolver.link_to
 
-    def colliding(self: Mapper, result: PageResult) -> tuple[list[Link], list[int], bool]:
-        links, _, is_redirect = plain(self, result)
-        links = [found._replace(hash=77) if found.key in shared else found for found in links]
-        return links, self._register.find(links), is_redirect
+    def colliding(self: Resolver, address: Address) -> Link | None:
+        found = plain(self, address)
+        return found._replace(hash=77) if found is not None and found.key in shared else found
 
-    monkeypatch.setattr(Mapper, "_links_of", colliding)
+    monkeypatch.setattr(Resolver, "link_to", colliding)
     visits = [
         PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
         for key, hrefs in (("https://qa.test/0", (*shared, "/1")), ("https://qa.test/1", shared[::-1]))
@@ -173,7 +172,7 @@ def test_a_page_that_was_moved_unseen_is_where_it_was_moved_to_when_somebody_loo
     ingest_all(rules, [visit])
     store = Store(rules.output.database_path, rules)
     store.load()
-    (number,) = store.register.find((link(far),))
+    number, _ = store.register.place(link(far))
     reach = store.distances.pack([(0, 0), (1, 2)])
     store.move(number, store.register.reach_number(reach))
     page = store.page(number)
