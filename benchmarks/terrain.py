@@ -56,7 +56,7 @@ class Shape:
 
 
 class ScaledTerrain:
-    """A terrain for the demo server. It travels as its shape, and is drawn where it is used."""
+    """A terrain for the demo server. It travels as its shape, and is drawn where it arrives, before it is used."""
 
     certificates = (Certificate(("*.bench.test",)),)
 
@@ -65,7 +65,11 @@ class ScaledTerrain:
         self._drawn: _Drawn | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "_drawn": None}
+        return {"shape": self.shape}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.shape = state["shape"]
+        self._drawn = _Drawn(self.shape)
 
     @property
     def drawn(self) -> _Drawn:

@@ -283,6 +283,9 @@ _NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
 _PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
 _new_tuple = tuple.__new__
 
+# A path that parsing and normalising leave as it is, but for a slash at its end. No segment begins with a dot.
+_is_plain = re.compile(r"(?:/[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*)*/?").fullmatch
+
 Address = str | tuple[str, str]  # what an href means, whatever page it stands on: a URL, or (base, href)
 
 
@@ -325,6 +328,11 @@ class Base:
         return found
 
 
+def _made(key: str, wire: str, domain: str) -> Link:
+    digest = _blake2b(key.encode(), digest_size=8).digest()
+    return _new_tuple(Link, (key, wire, domain, int.from_bytes(digest, "big", signed=True)))
+
+
 class Resolver:
     """Addresses → Links: the page that is meant, under one set of tracking parameters."""
 
@@ -340,9 +348,21 @@ class Resolver:
     def link_to(self, address: Address) -> Link | None:
         """The page at an address; None if there can be none."""
         if isinstance(address, str):
-            return self._link(_href(address))
+            return self._plain_link(address) or self._link(_href(address))
         base, href = address
         return self._link(_joined(base.encode(), href) if base else _href(href))
+
+    def _plain_link(self, address: str) -> Link | None:
+        """The Link of a plain path on a site that was parsed before: ada would leave it as it is. None of others."""
+        slash = address.find("/", 8)
+        site = self._sites.get(address[:slash])
+        if site is None or not _is_plain(address, slash):
+            return None
+        domain, key, wire = site
+        rest = address[slash:]
+        path = rest[:-1] if rest.endswith("/") and rest != "/" else rest
+        text = key + path
+        return _made(text, text if path is rest and key is wire else wire + rest, domain)
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. What goes by the site alone is found out once a site."""
@@ -357,8 +377,7 @@ class Resolver:
         path = _key_path(rest, self._tracking)
         text = key + path
         wire = text if path == rest and key is wire else wire + rest
-        digest = _blake2b(text.encode(), digest_size=8).digest()
-        return _new_tuple(Link, (text, wire, domain, int.from_bytes(digest, "big", signed=True)))
+        return _made(text, wire, domain)
 
     def _site(self, site: str) -> tuple[str, str, str]:
         """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""

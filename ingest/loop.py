@@ -39,12 +39,12 @@ from ingest.writing import Changes
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 1500  # results to a commit, at most: the more there are, the fewer places are written twice
-_LINKS = 120_000  # … or that many links, which is what takes memory
+BATCH = 2500  # results to a commit, at most: the more there are, the fewer places are written twice
+_LINKS = 200_000  # … or that many links, which is what takes memory
 _SHARE = 150  # results that are read from one spool before the next one has its turn
-_GATHER = 0.25  # seconds that results may gather while many come in: large batches cost less a page
+_GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 1.0  # … and while there is plenty to do without them
-_PLENTY = 5_000  # pages in the frontier: many seconds of work for the fetchers
+_PLENTY = 5_000  # pages in the frontier
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
@@ -313,9 +313,9 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         control.beat("running" if taken else "waiting")
         if taken:
             if _BUSY <= taken < BATCH // 2:
-                # The larger the map, the more places a commit touches; and while much waits, nobody waits for it.
-                is_large = ingest.store.counts["frontier"] > _PLENTY
-                _let_gather(control, started + (_GATHER_LONG if is_large else _GATHER))
+                # The more pages wait to be visited, the less does anybody wait for new ones.
+                share = min(ingest.store.counts["frontier"] / _PLENTY, 1.0)
+                _let_gather(control, started + max(_GATHER, share * _GATHER_LONG))
             continue
         if drain or control.should_stop():
             return

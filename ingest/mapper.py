@@ -12,7 +12,7 @@ page is known, or there may be no such way: then it is held, and applied at the 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from crawler.politeness import is_in_force
@@ -47,7 +47,7 @@ from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READI
 from ingest.store import Statement, Store
 from ingest.writing import Changes
 
-_REMEMBERED = 200_000  # addresses of links; some 40 MB
+_REMEMBERED = 300_000  # addresses of links; some 60 MB
 _WITHOUT_READING_INDEXES: list[Statement] = [(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES]
 
 
@@ -358,10 +358,7 @@ class Mapper:
         """Sum up links that are new by domain, and note new references to listed pages."""
         changes, register = self.store.changes, self._register
         fresh = [number for number in targets if number not in before] if before else targets
-        sums: dict[int, list[int]] = {}
-        for domain, count in Counter(picked(register.domains, fresh)).items():
-            sums.setdefault(count, []).append(domain)
-        changes.domain_links += [(page.domain.id, count, found) for count, found in sums.items()]
+        changes.domain_links[page.domain.id].update(picked(register.domains, fresh))
         changes.new_links += len(fresh)
         standings = zip(fresh, picked(register.standings, fresh), strict=True)
         changes.references += [(number, page.id) for number, standing in standings if standing < FIRST_QUIET]
@@ -399,7 +396,10 @@ class Mapper:
         """The page's depths are now these."""
         self.store.set_reach(page, reach)
         nearest = self._distances.nearest(reach)
-        if nearest != page.depth or page.visited is None:
+        if page.domain.is_listed:  # and stays what it is, however near
+            page.depth = nearest
+            self.store.touch(page)
+        elif nearest != page.depth or page.visited is None:
             page.depth = nearest
             self._settle(page)
         else:  # the state hangs on the least depth alone (what is not visited may have been closed behind our back)

@@ -35,7 +35,8 @@ _PAGES = (
     "SELECT pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
     " redirect_to, family, discovered_run FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
 )
-_OUT_LINKS = "SELECT to_page_id, kind FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
+# One row for all of a page's links: half of what it costs to fetch them one by one.
+_OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
 _CHUNK = 5000
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter way can make millions
 
@@ -353,8 +354,8 @@ class Store:
         if pending is not None:
             return pending
         first = number << 32
-        rows = self.db.execute(_OUT_LINKS, (first, first + 0xFFFFFFFF, run)).fetchall()
-        return (rows[0][1] if rows else 0), [row[0] for row in rows]
+        kind, targets = self.db.execute(_OUT_LINKS, (first, first + 0xFFFFFFFF, run)).fetchone()
+        return kind or 0, orjson.loads(targets)
 
     def linked_before(self, page: Page) -> set[int]:
         """Targets that earlier visits recorded already."""

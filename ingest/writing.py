@@ -7,7 +7,7 @@ Rows of one page lie together, sorted keys visit each leaf of an index once, and
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -22,6 +22,8 @@ from ingest.known import Domain, Page
 from ingest.plan import CLOSED_AS, priority
 from ingest.register import BLACKLISTED, QUEUED, STUBBED, Register
 
+_DEEP = 0x7FFF  # depths beyond this do not fit beside a page's number and an origin's
+
 
 class Changes:
     """What a batch did, beside the pages and domains themselves. Emptied by every commit."""
@@ -35,7 +37,7 @@ class Changes:
         self.closed_pages: list[int] = []  # what closures settled, known when they are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
-        self.domain_links: list[tuple[int, int, list[int]]] = []  # (from, links more, to domains)
+        self.domain_links: defaultdict[int, Counter[int]] = defaultdict(Counter)  # from → to → links more
         self.new_links = 0
         self.references: list[tuple[int, int]] = []  # (listed page, referrer), new ones only
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
@@ -198,27 +200,36 @@ class ChangeWriter:
 
     def _write_depths(self, fresh: list[Page], dirty: list[Page]) -> None:
         """Only what changed: within a run depths are lowered or added, and only a new run takes some away."""
-        changed = self._distances.differences
-        groups: dict[tuple[int, int], list[int]] = {}  # (origin, depth) → pages
+        ways: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages: few for many
         lost: list[int] = []
         for page in [*fresh, *dirty]:
             number, before, after = page.id, page.stored_reach, page.reach
             if before != after:
-                for same in changed(before, after):
-                    groups.setdefault(same, []).append(number)
+                ways.setdefault((before, after), []).append(number)
                 if page.is_reentered:
                     lost += [number << 16 | origin for origin in self._distances.vanished(before, after)]
         if lost:
             self._db.execute("DELETE FROM page_depths WHERE id IN (SELECT value FROM json_each(?))", (json_list(lost),))
-        self._insert_depths(groups)
+        self._insert_depths(ways)
 
-    def _insert_depths(self, groups: dict[tuple[int, int], list[int]]) -> None:
-        """(origin, depth) → pages"""
-        self._db.executemany(
-            "INSERT INTO page_depths SELECT value << 16 | ?1, value, ?2, ?3 FROM json_each(?4) WHERE true"
-            " ON CONFLICT(id) DO UPDATE SET depth = excluded.depth",
-            [(o, self._origins[o], depth, json_list(numbers)) for (o, depth), numbers in sorted(groups.items())],
+    def _insert_depths(self, ways: dict[tuple[int, int], list[int]]) -> None:
+        """(reach before, reach now) → pages. In the order of the table: new pages' rows all go to its end."""
+        rows: list[int] = []  # page (32 bits), origin (16) and depth (15) in one number
+        deep: list[tuple[int, int, str, int]] = []
+        for (before, after), numbers in ways.items():
+            for origin, depth in self._distances.differences(before, after):
+                if depth > _DEEP:
+                    deep += [(number << 16 | origin, number, self._origins[origin], depth) for number in numbers]
+                else:
+                    place = origin << 15 | depth
+                    rows += [number << 31 | place for number in numbers]
+        otherwise = "ON CONFLICT(id) DO UPDATE SET depth = excluded.depth"
+        self._db.execute(
+            "INSERT INTO page_depths SELECT value >> 15, value >> 31, pattern, value & 0x7fff FROM json_each(?)"
+            f" CROSS JOIN origins ON origins.id = value >> 15 & 0xffff WHERE true {otherwise}",
+            (json_list(sorted(rows)),),
         )
+        self._db.executemany(f"INSERT INTO page_depths VALUES (?, ?, ?, ?) {otherwise}", deep)
 
     def write_moves(self, done: Changes) -> None:
         """Pages of which nothing but the depths changed, however many. They are done with, then."""
@@ -228,12 +239,11 @@ class ChangeWriter:
             ways.setdefault((before, register.reaches[number]), []).append(number)
         standings: dict[int, list[int]] = {}  # reach → pages
         ranks: dict[int, list[int]] = {}  # depth → pages
-        depths: dict[tuple[int, int], list[int]] = {}  # (origin, depth) → pages
+        depths: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
         for (was, now), numbers in ways.items():
             before, after = register.values[was], register.values[now]
             standings.setdefault(after, []).extend(numbers)
-            for place in self._distances.differences(before, after):
-                depths.setdefault(place, []).extend(numbers)
+            depths[before, after] = numbers
             depth = nearest(after)
             if depth is not None and depth != nearest(before):
                 waiting = [number for number in numbers if register.standings[number] == QUEUED]
@@ -264,9 +274,12 @@ class ChangeWriter:
             ],
         )
         self._db.executemany(
-            "INSERT INTO domain_links SELECT ?1 << 32 | value, ?1, value, ?2 FROM json_each(?3) WHERE true"
-            " ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
-            [(source, more, json_list(sorted(targets))) for source, more, targets in sorted(done.domain_links)],
+            "INSERT INTO domain_links SELECT ?1 << 32 | value >> 32, ?1, value >> 32, value & 0xffffffff"
+            " FROM json_each(?2) WHERE true ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
+            [
+                (source, json_list(sorted([target << 32 | more for target, more in counts.items()])))
+                for source, counts in sorted(done.domain_links.items())
+            ],
         )
 
     def _write_references(self, done: Changes, run: int) -> None:
@@ -281,15 +294,27 @@ class ChangeWriter:
             for number, source in done.references:
                 if standings[number] == listed:
                     leading.setdefault(source, []).append(number)
-            sums: dict[int, list[int]] = {}  # references more → pages
-            for number, count in sorted(Counter(chain.from_iterable(leading.values())).items()):
-                sums.setdefault(count, []).append(number)
+            counts = Counter(chain.from_iterable(leading.values()))
             self._db.executemany(
-                f"INSERT INTO {urls} SELECT pages.id, url, domain, ?, ? FROM json_each(?) AS wanted"
-                " CROSS JOIN pages ON pages.id = wanted.value WHERE true"
-                " ON CONFLICT(id) DO UPDATE SET reference_count = reference_count + excluded.reference_count",
-                [(count, run, json_list(found)) for count, found in sums.items()],
+                f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)",
+                [(p.id, p.key, p.domain.name, more, run) for p in done.new_pages if (more := counts.pop(p.id, 0))],
             )
+            again: dict[int, list[int]] = {}  # references more → pages that were known before
+            for number, more in sorted(counts.items()):
+                again.setdefault(more, []).append(number)
+            for more, found in again.items():
+                numbers = json_list(found)
+                counted = self._db.execute(
+                    f"UPDATE {urls} SET reference_count = reference_count + ?"
+                    " WHERE id IN (SELECT value FROM json_each(?))",
+                    (more, numbers),
+                ).rowcount
+                if counted < len(found):  # a seed on a listed domain was a page before anybody linked to it
+                    self._db.execute(
+                        f"INSERT OR IGNORE INTO {urls} SELECT id, url, domain, ?, ? FROM pages"
+                        " WHERE id IN (SELECT value FROM json_each(?))",
+                        (more, run, numbers),
+                    )
             self._db.executemany(
                 f"INSERT OR IGNORE INTO {referrers} SELECT ?1 << 32 | value, value, ?1, ?2 FROM json_each(?3)",
                 [(source, run, json_list(sorted(found))) for source, found in sorted(leading.items())],

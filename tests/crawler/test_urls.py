@@ -375,6 +375,20 @@ def test_a_resolver_says_what_resolve_and_normalize_say(base: str, href: str) ->
     assert link == (normalize(absolute), wire_of(absolute), domain_of(normalize(absolute)), hash64(normalize(absolute)))
 
 
+@given(URLS, st.lists(_PIECES, max_size=6).map("".join))
+@settings(max_examples=700, deadline=None)
+def test_a_resolver_that_knows_a_site_says_of_it_what_one_says_that_does_not(base: str, href: str) -> None:
+    """Plain paths on sites that were parsed before are not parsed."""
+    resolver = Resolver()
+    for known in ("/", "/x", href):
+        resolver.link(base, known)
+    for path in ("/a", "/a/", "/a.b/c-d/", "/", "/.x", "/a/../b", "/a//b", "/a?b", "/A%7e", "/a#b", href, "/" + href):
+        assert resolver.link(base, path) == Resolver().link(base, path)
+        absolute = resolve(base, path)
+        if absolute is not None:
+            assert resolver.link("", absolute) == Resolver().link("", absolute)
+
+
 _SITE = [
     "https://example.com/dir/page?x=1",
     "https://example.com/dir/other",

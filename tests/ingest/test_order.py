@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -116,3 +117,17 @@ def test_a_page_that_only_one_of_two_closings_spared_stays_closed_when_a_shorter
         folder.mkdir()
         found = read_database(ingest_all(config(folder, 3), list(order), batch))
         assert found.pages[far][0] == "failed", [type(each).__name__ for each in order]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 9])
+def test_references_to_a_listed_seed_are_counted_though_it_was_a_page_before(tmp_path: Path, batch: int) -> None:
+    """A quality domain may be on the blacklist, too: its seed is known before anybody links to it."""
+    seed, other = "https://qb.test/0", "https://bad.test/x"
+    pages = [f"https://qa.test/{number}" for number in range(3)]
+    visits = [
+        PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=(*pages, seed, other))
+        for key in pages
+    ]
+    rules = replace(config(tmp_path), blacklist=("bad.test", "qb.test"))
+    found = read_database(ingest_all(rules, list(visits), batch))
+    assert found.references == {listed: (3, frozenset(pages)) for listed in (seed, other)}

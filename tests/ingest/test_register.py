@@ -14,6 +14,7 @@ from crawler.settings import Config
 from crawler.urls import Address, Link, Resolver, hash64
 from ingest import register as room
 from ingest import store as store_room
+from ingest import writing as writing_room
 from ingest.depth import Distances
 from ingest.mapper import Mapper
 from ingest.register import OTHER, QUEUED, STUBBED, UNSEEN, VISITED, Register
@@ -69,7 +70,7 @@ def test_kept_up_through_commits_it_is_what_a_fresh_one_reads(data: st.DataObjec
 @_SETTINGS
 @given(st.data())
 def test_with_no_room_for_reaches_the_map_is_the_same(data: st.DataObject) -> None:
-    """Reaches that are not kept are read from the rows; moves that do not fit are written early."""
+    """Reaches that are not kept are read from the rows; what does not fit is written early, or one by one."""
     terrain = data.draw(terrains())
     max_depth = data.draw(st.integers(0, 3))
     expected = read_plainly(terrain, max_depth)
@@ -77,6 +78,7 @@ def test_with_no_room_for_reaches_the_map_is_the_same(data: st.DataObject) -> No
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "REACHES", data.draw(st.integers(1, 6)))
         patch.setattr(store_room, "_MOVES", data.draw(st.integers(0, 2)))
+        patch.setattr(writing_room, "_DEEP", data.draw(st.integers(0, 3)))
         path = ingest_all(config(Path(folder), max_depth), list(results), data.draw(st.sampled_from([1, 3, 100])))
         assert read_database(path) == expected
 
