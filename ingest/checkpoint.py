@@ -12,8 +12,8 @@ import sqlite3
 import threading
 from pathlib import Path
 
-LONG = 400 * 1024 * 1024  # bytes of log: what is written often goes to the file once
-TOO_LONG = 2 * LONG  # then the work waits after all
+LONG = 200 * 1024 * 1024  # bytes of log: what is written often goes to the file once
+TOO_LONG = 4 * LONG  # then the work waits after all
 
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 

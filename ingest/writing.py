@@ -226,7 +226,7 @@ class ChangeWriter:
         otherwise = "ON CONFLICT(id) DO UPDATE SET depth = excluded.depth"
         self._db.execute(
             "INSERT INTO page_depths SELECT value >> 15, value >> 31, pattern, value & 0x7fff FROM json_each(?)"
-            f" CROSS JOIN origins ON origins.id = value >> 15 & 0xffff WHERE true {otherwise}",
+            f" CROSS JOIN origins ON origins.id = (value >> 15) & 0xffff WHERE true {otherwise}",
             (json_list(sorted(rows)),),
         )
         self._db.executemany(f"INSERT INTO page_depths VALUES (?, ?, ?, ?) {otherwise}", deep)
@@ -274,7 +274,7 @@ class ChangeWriter:
             ],
         )
         self._db.executemany(
-            "INSERT INTO domain_links SELECT ?1 << 32 | value >> 32, ?1, value >> 32, value & 0xffffffff"
+            "INSERT INTO domain_links SELECT (?1 << 32) | (value >> 32), ?1, value >> 32, value & 0xffffffff"
             " FROM json_each(?2) WHERE true ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
             [
                 (source, json_list(sorted([target << 32 | more for target, more in counts.items()])))

@@ -334,6 +334,12 @@ def read_database(path: Path) -> Reading:
         ):
             orphans = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM pages)"
             assert db.execute(orphans).fetchone() == (0,), f"{table}.{column} names a page that is not there"
+        summed_up = "SELECT id, from_domain_id, to_domain_id, links FROM domain_links ORDER BY id"
+        counted = (
+            "SELECT (a.domain_id << 32) | b.domain_id, a.domain_id, b.domain_id, count(*) FROM links"
+            " JOIN pages a ON a.id = from_page_id JOIN pages b ON b.id = to_page_id GROUP BY 1 ORDER BY 1"
+        )
+        assert db.execute(summed_up).fetchall() == db.execute(counted).fetchall()
         nearest = dict(db.execute("SELECT url, depth FROM pages").fetchall())
         for url, depth in nearest.items():
             mine = [d for (u, _), d in depths.items() if u == url]
