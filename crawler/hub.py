@@ -119,6 +119,7 @@ class Hub:
         self._waiting: dict[int, tuple[greenlet, float]] = {}  # descriptor → who waits for it, and until when
         self._earliest = math.inf  # no wait ends in a time-out before this
         self._back: deque[greenlet] = deque()  # what they did aside is done
+        self._resting: list[greenlet] = []  # with nothing to do
         self._bell, self._rope = os.pipe()
         for end in (self._bell, self._rope):
             os.set_blocking(end, False)
@@ -158,10 +159,23 @@ class Hub:
                 self._back.popleft().switch()
             if time.monotonic() >= self._earliest:
                 self._expire()
+        while self._resting:
+            self._resting.pop().throw()  # ends it, quietly
 
     def spawn(self, work: Callable[[T], None], about: T) -> None:
         """Begin something; returns when it waits for the first time. It must not raise."""
-        greenlet(work, self._loop).switch(about)
+        # A greenlet that has done its work is given more: each new one takes memory of its own from the kernel.
+        worker = self._resting.pop() if self._resting else greenlet(self._work, self._loop)
+        worker.switch(work, about)
+
+    def _work(self, work: Callable[[T], None], about: T) -> None:
+        """A greenlet's life, until `run` ends."""
+        assert self._loop is not None
+        me = getcurrent()
+        while True:
+            work(about)
+            self._resting.append(me)
+            work, about = self._loop.switch()
 
     def attach(self, descriptor: int) -> None:
         self._watch.attach(descriptor)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from crawler.hub import Hub, _Poll
 from tests.in_hub import HubThread
@@ -125,3 +126,15 @@ def test_a_hub_with_nothing_to_do_uses_no_cpu(running: HubThread) -> None:
     with mine, theirs:
         running.all_of([wait_in_vain])
     assert len(turns) - before < 20
+
+
+def test_a_greenlet_that_is_done_is_given_more_work_and_ends_with_the_hub() -> None:
+    def me() -> greenlet:
+        return getcurrent()
+
+    with HubThread() as running:
+        hub = running.hub
+        found = [running.all_of([me])[0] for _ in range(3)]
+        assert found[0] is found[1] is found[2]
+    assert all(each.dead for each in found)
+    assert not hub._resting
