@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -459,8 +459,10 @@ def _shown(location: str) -> str:
     return _USERINFO.sub("", location)[:200]
 
 
-def _without_userinfo(base: str, hrefs: Iterable[str]) -> tuple[str, ...]:
+def _without_userinfo(base: str, hrefs: Sequence[str]) -> tuple[str, ...]:
     """The hrefs as they were written, but for those with a name or password in them: these without."""
+    if "@" not in "".join(hrefs):  # the quickest way to find out
+        return tuple(hrefs)
     return tuple([_bare(base, href) if "@" in href else href for href in hrefs])
 
 
