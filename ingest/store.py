@@ -60,7 +60,7 @@ class Store:
         self.classifier = Classifier(config)
         self.changes = Changes()
         self.in_hand: dict[int, Page] = {}  # what the batch changes, and what it had to look at for that
-        self._domains: Generations[int, Domain] = Generations(20_000)
+        self._domains: Generations[int, Domain] = Generations(40_000)
         self.is_fresh = self._prepare()
         self._load_origins()
         self.register = Register(self.distances)
