@@ -328,9 +328,11 @@ class Base:
         return found
 
 
-def _made(key: str, wire: str, domain: str) -> Link:
-    digest = _blake2b(key.encode(), digest_size=8).digest()
-    return _new_tuple(Link, (key, wire, domain, int.from_bytes(digest, "big", signed=True)))
+def _made(site: tuple[str, str, str], path: str, rest: str) -> Link:
+    """The Link of a page on a site (see `Resolver._site`), by the path of its key and what is asked for there."""
+    domain, key, wire = site
+    text = key + path
+    return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash64(text)))
 
 
 class Resolver:
@@ -358,11 +360,8 @@ class Resolver:
         site = self._sites.get(address[:slash])
         if site is None or not _is_plain(address, slash):
             return None
-        domain, key, wire = site
         rest = address[slash:]
-        path = rest[:-1] if rest.endswith("/") and rest != "/" else rest
-        text = key + path
-        return _made(text, text if path is rest and key is wire else wire + rest, domain)
+        return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest)
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. What goes by the site alone is found out once a site."""
@@ -370,14 +369,10 @@ class Resolver:
             return None
         slash = href.index("/", 8)
         site = href[:slash]
-        domain, key, wire = self._sites.get(site) or self._site(site)
         rest = href[slash:]
         if "#" in rest:
             rest = rest[: rest.index("#")]
-        path = _key_path(rest, self._tracking)
-        text = key + path
-        wire = text if path == rest and key is wire else wire + rest
-        return _made(text, wire, domain)
+        return _made(self._sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest)
 
     def _site(self, site: str) -> tuple[str, str, str]:
         """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""

@@ -150,14 +150,13 @@ class Ingest:
         positions: dict[str, Cursor] = {}
         self._later_runs = set()
         links = 0
-        share = min(_SHARE, BATCH)
         waiting = sorted(self.readers, key=lambda name: (name == SCHEDULER, name))
         while waiting and len(batch) < BATCH and links < _LINKS:  # whoever has more takes the room that others leave
             with_more: list[str] = []
             for writer in waiting:
                 reader = self.readers[writer]
                 before = place = reader.cursor
-                lines = reader.read(share)
+                lines = reader.read(_SHARE)
                 for line in lines:
                     result = self._parse(writer, line, reader)
                     if result is not None:
@@ -170,7 +169,7 @@ class Ingest:
                             links += len(result.hrefs)
                     place = line.end
                 else:
-                    if len(lines) == share:
+                    if len(lines) == _SHARE:
                         with_more.append(writer)
                 if reader.cursor != before:
                     positions[writer] = reader.cursor

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crawler.urls import Address, Base, Link, Resolver
+from ingest.known import Generations
 from ingest.register import Register
 
 _LONGEST = 2048  # characters: longer addresses are rare, and would make the memory's size a guess
@@ -42,14 +43,12 @@ class Pathfinder:
     def __init__(self, resolver: Resolver, register: Register, size: int) -> None:
         self._resolver = resolver
         self._register = register
-        self._room = max(1, size // 2)
-        self._young: dict[Address, int] = {}  # 0: no page
-        self._old: dict[Address, int] = {}
+        self._memory: Generations[Address, int] = Generations(max(1, size // 2))  # 0: no page
         self._leads: dict[Address, Lead] = {}  # of the batch
 
     def follow(self, base: str, hrefs: Sequence[str]) -> Ways:
         """Where these hrefs of a page at `base` lead. What is no link to a page is left out."""
-        remembered = self._young.get
+        remembered = self._memory.young.get
         # An absolute href is its own address, and no other href is anybody's.
         numbers = list(map(remembered, hrefs))
         leads: list[Lead] = []
@@ -57,39 +56,40 @@ class Pathfinder:
             places = [place for place, number in enumerate(numbers) if number is None]
             addresses = Base(base).addresses([hrefs[place] for place in places])
             for place, address, number in zip(places, addresses, map(remembered, addresses), strict=True):
-                if number is None:
-                    number = self._find(address)
-                    if not number and (lead := self._leads.get(address)):
-                        leads.append(lead)
-                numbers[place] = number
+                found = self._find(address) if number is None else number
+                if isinstance(found, Lead):
+                    leads.append(found)
+                    found = 0
+                numbers[place] = found
         known = dict.fromkeys(numbers)
         known.pop(0, None)
         return Ways(list(known), leads)  # type: ignore[arg-type]  # there is no None among them any more
 
-    def _find(self, address: Address) -> int:
-        """The page at this address; 0 if there can be none, or if it is not known and there is a lead instead."""
-        number = self._old.get(address)
-        if number is None:
-            if address in self._leads:
-                return 0
-            link = self._resolver.link_to(address)
-            number = 0 if link is None else self._register.place(link)[0]
-            if link is not None and not number:
-                self._leads[address] = Lead(link)
-                return 0
-        if _length(address) <= _LONGEST:
-            self._young[address] = number
+    def _find(self, address: Address) -> int | Lead:
+        """The page at this address; 0 if there can be none, a lead if it is not known."""
+        number = self._memory.get(address)
+        if number is not None:
+            return number
+        lead = self._leads.get(address)
+        if lead is not None:
+            return lead
+        link = self._resolver.link_to(address)
+        number = 0 if link is None else self._register.place(link)[0]
+        if link is not None and not number:
+            lead = self._leads[address] = Lead(link)
+            return lead
+        self._remember(address, number)
         return number
+
+    def _remember(self, address: Address, number: int) -> None:
+        length = len(address) if isinstance(address, str) else len(address[0]) + len(address[1])
+        if length <= _LONGEST:
+            self._memory.put(address, number)
 
     def settle(self) -> None:
         """The batch is done with: remember what its leads have become, and forget what is due."""
         for address, lead in self._leads.items():
-            if lead.number and _length(address) <= _LONGEST:
-                self._young[address] = lead.number
+            if lead.number:
+                self._remember(address, lead.number)
         self._leads = {}
-        if len(self._young) > self._room:
-            self._young, self._old = {}, self._young
-
-
-def _length(address: Address) -> int:
-    return len(address) if isinstance(address, str) else len(address[0]) + len(address[1])
+        self._memory.age()

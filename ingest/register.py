@@ -191,7 +191,7 @@ class Register:
 
 
 def picked(column: Sequence[int], numbers: Sequence[int]) -> tuple[int, ...]:
-    """What a column says of these pages. (A third of what a loop takes.)"""
+    """What a column says of these pages. (Two thirds of what a loop takes.)"""
     if len(numbers) > 1:
         return itemgetter(*numbers)(column)  # type: ignore[no-any-return]
     return tuple([column[number] for number in numbers])

@@ -126,13 +126,14 @@ def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch
 
 def test_the_memory_is_bounded() -> None:
     known = Map(100)
+    memory = known.pathfinder._memory
     for page in range(50):
         known.follow("https://example.com/", *[f"/{page}/{number}" for number in range(40)])
         known.pathfinder.settle()
-        assert len(known.pathfinder._young) + len(known.pathfinder._old) <= 100 + 2 * 40
+        assert len(memory.young) + len(memory._old) <= 100 + 2 * 40
     known.follow("https://example.com/", "/" + "x" * 10_000, "?" + "x" * 10_000, "https://a.b/" + "x" * 10_000)
     known.pathfinder.settle()
-    assert not any(len("".join(text)) > 5000 for text in (*known.pathfinder._young, *known.pathfinder._old))
+    assert not any(len("".join(text)) > 5000 for text in (*memory.young, *memory._old))
 
 
 def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
