@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ _get_href = lib.ada_get_href
 _free = lib.ada_free
 _unpack = ffi.unpack
 _blake2b = hashlib.blake2b
+_unhashed = _blake2b(digest_size=8).copy  # to copy it is cheaper than to make a new one
+_integer = struct.Struct(">q").unpack
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _HEX = "0123456789abcdefABCDEF"
@@ -271,8 +274,10 @@ def hash64(text: str, probe: int = 0) -> int:
     if probe:
         digest = _blake2b(data, digest_size=8, salt=probe.to_bytes(8, "big")).digest()
     else:
-        digest = _blake2b(data, digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+        hashing = _unhashed()
+        hashing.update(data)
+        digest = hashing.digest()
+    return _integer(digest)[0]  # type: ignore[no-any-return]
 
 
 # -- the links of pages ------------------------------------------------------------------------------------
@@ -328,11 +333,15 @@ class Base:
         return found
 
 
-def _made(site: tuple[str, str, str], path: str, rest: str) -> Link:
-    """The Link of a page on a site (see `Resolver._site`), by the path of its key and what is asked for there."""
+def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", hash_: int = 0) -> Link:
+    """The Link of a page on a site (see `Resolver._site`), by the path of its key and what is asked for there.
+
+    Where the key is the address itself, `hash_` is its hash.
+    """
     domain, key, wire = site
     text = key + path
-    return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash64(text)))
+    wire = text if path == rest and key is wire else wire + rest
+    return _new_tuple(Link, (text, wire, domain, hash_ if text == address else hash64(text)))
 
 
 class Resolver:
@@ -350,18 +359,22 @@ class Resolver:
     def link_to(self, address: Address) -> Link | None:
         """The page at an address; None if there can be none."""
         if isinstance(address, str):
-            return self._plain_link(address) or self._link(_href(address))
+            return self.link_at(address, hash64(address))
         base, href = address
         return self._link(_joined(base.encode(), href) if base else _href(href))
 
-    def _plain_link(self, address: str) -> Link | None:
+    def link_at(self, address: str, hash_: int) -> Link | None:
+        """The page at an absolute address, of which the hash is known: mostly it is the hash of the key, too."""
+        return self._plain_link(address, hash_) or self._link(_href(address))
+
+    def _plain_link(self, address: str, hash_: int) -> Link | None:
         """The Link of a plain path on a site that was parsed before: ada would leave it as it is. None of others."""
         slash = address.find("/", 8)
         site = self._sites.get(address[:slash])
         if site is None or not _is_plain(address, slash):
             return None
         rest = address[slash:]
-        return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest)
+        return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest, address, hash_)
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. What goes by the site alone is found out once a site."""

@@ -2,8 +2,8 @@
 
 By itself SQLite does that inside a commit: on a large map the ingest then stands still for a second, every few
 batches, and most of that is waiting for the disk. Here a thread with a connection of its own does it beside the work
-(SQLite lets others commit meanwhile); what has come in until it is done is little, and done at once, so that the log
-can begin anew instead of growing.
+(SQLite lets others commit meanwhile). What has come in until it is done is little, so that a second go is done before
+the next commit; then the log begins anew instead of growing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 LONG = 200 * 1024 * 1024  # bytes of log: what is written often goes to the file once
-TOO_LONG = 4 * LONG  # then the work waits after all
+TOO_LONG = 4 * LONG  # then the work has to wait for it
 
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
@@ -27,17 +27,14 @@ class Checkpoints:
         self._thread: threading.Thread | None = None
 
     def look(self, db: sqlite3.Connection) -> None:
-        """Begin a checkpoint if it is time for one, and end what was begun."""
-        if self._thread is None:
-            if self._length() > LONG:
-                self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
-                self._thread.start()
-            return
-        if self._length() > TOO_LONG:
-            self._thread.join()
-        if not self._thread.is_alive():
-            self._thread = None
+        """Begin a checkpoint, if it is time for one. `db` is the connection that writes."""
+        length = self._length()
+        if length > TOO_LONG:
+            self.finish()
             db.execute(_CHECKPOINT).fetchone()
+        elif length > LONG and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
+            self._thread.start()
 
     def finish(self) -> None:
         if self._thread is not None:

@@ -142,10 +142,13 @@ class Generations(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         found = self.young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.young[key] = found
+        return self.recall(key) if found is None else found
+
+    def recall(self, key: Key) -> Value | None:
+        """What is not among the young, and belongs there from now on."""
+        found = self._old.get(key)
+        if found is not None:
+            self.young[key] = found
         return found
 
     def put(self, key: Key, value: Value) -> None:

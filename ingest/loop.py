@@ -142,6 +142,8 @@ class Ingest:
         if not found[1] and self._later_runs:
             # Nobody has anything left to say of this run, and the word that the next one has started is lost.
             found = self._read_all(min(self._later_runs))
+        if not found[1]:
+            self._looked_for_writers = 0.0  # the next bell may be that of a new one
         return found
 
     def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
@@ -200,7 +202,7 @@ class Ingest:
             return None
 
     def _find_writers(self) -> None:
-        """New fetchers appear now and then; looking for them costs a directory listing, so not each time."""
+        """New fetchers appear now and then; looking for them costs a directory listing, so not with every batch."""
         now = time.monotonic()
         if now - self._looked_for_writers < 0.25 and self._looked_for_writers:
             return

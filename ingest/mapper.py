@@ -141,6 +141,7 @@ class Mapper:
     def _begin_run(self, run: int, at: str, config_hash: str) -> None:
         """The first sign of a run: its row, a clear table, its seeds. In one commit: a run without seeds is over."""
         self._spread()
+        self.store.changes.ends_run = True
         self.commit()  # what the run before left in memory goes out before its tables are cleared
         self.store.do_now(
             [
@@ -175,6 +176,7 @@ class Mapper:
             self._sql.append(
                 ("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
             )
+            self.store.changes.ends_run = True
             self._sql += [(sql, ()) for sql in READING_INDEXES.values()]
         elif event.event in ("interrupted", "resumed"):
             status = "interrupted" if event.event == "interrupted" else "running"
@@ -358,7 +360,7 @@ class Mapper:
         """Sum up links that are new by domain, and note new references to listed pages."""
         changes, register = self.store.changes, self._register
         fresh = [number for number in targets if number not in before] if before else targets
-        changes.domain_links[page.domain.id].update(picked(register.domains, fresh))
+        changes.visits.append((page.domain.id, page.id, picked(register.domains, fresh)))
         changes.new_links += len(fresh)
         standings = zip(fresh, picked(register.standings, fresh), strict=True)
         changes.references += [(number, page.id) for number, standing in standings if standing < FIRST_QUIET]

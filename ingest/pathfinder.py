@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crawler.urls import Address, Base, Link, Resolver
+from crawler.urls import Address, Base, Link, Resolver, hash64
 from ingest.known import Generations
 from ingest.register import Register
 
@@ -56,28 +56,32 @@ class Pathfinder:
             places = [place for place, number in enumerate(numbers) if number is None]
             addresses = Base(base).addresses([hrefs[place] for place in places])
             for place, address, number in zip(places, addresses, map(remembered, addresses), strict=True):
-                found = self._find(address) if number is None else number
-                if isinstance(found, Lead):
-                    leads.append(found)
-                    found = 0
-                numbers[place] = found
+                if number is None:
+                    number = self._find(address)
+                    if number is None:
+                        leads.append(self._leads[address])
+                        number = 0
+                numbers[place] = number
         known = dict.fromkeys(numbers)
         known.pop(0, None)
         return Ways(list(known), leads)  # type: ignore[arg-type]  # there is no None among them any more
 
-    def _find(self, address: Address) -> int | Lead:
-        """The page at this address; 0 if there can be none, a lead if it is not known."""
-        number = self._memory.get(address)
-        if number is not None:
+    def _find(self, address: Address) -> int | None:
+        """The page at this address; 0 if there can be none, None if it is not known: then there is a lead."""
+        number = self._memory.recall(address)
+        if number is not None or address in self._leads:
             return number
-        lead = self._leads.get(address)
-        if lead is not None:
-            return lead
-        link = self._resolver.link_to(address)
-        number = 0 if link is None else self._register.place(link)[0]
-        if link is not None and not number:
-            lead = self._leads[address] = Lead(link)
-            return lead
+        if isinstance(address, str):
+            hash_ = hash64(address)
+            number = self._register.known(address, hash_)
+            link = self._resolver.link_at(address, hash_) if not number else None
+        else:
+            number, link = 0, self._resolver.link_to(address)
+        if link is not None:
+            number, _ = self._register.place(link)
+            if not number:
+                self._leads[address] = Lead(link)
+                return None
         self._remember(address, number)
         return number
 

@@ -14,7 +14,7 @@ Four ideas save most of what a crawl database usually pays for:
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 TABLES = """
 CREATE TABLE meta (
@@ -100,12 +100,23 @@ CREATE TABLE links (
     kind            INTEGER NOT NULL DEFAULT 0 -- 0 followed link, 1 link not followed (nofollow), 2 redirect
 );
 
-CREATE TABLE domain_links (                    -- links summed up by domain
+CREATE TABLE domain_links (                    -- links summed up by domain, but for unsummed_links
     id              INTEGER PRIMARY KEY,       -- from_domain_id << 32 | to_domain_id
     from_domain_id  INTEGER NOT NULL,
     to_domain_id    INTEGER NOT NULL,
     links           INTEGER NOT NULL
 );
+
+CREATE TABLE unsummed_visits (                 -- of the run under way: domain_links does not count their new links yet
+    id              INTEGER PRIMARY KEY,       -- domain_id << 32 | page_id
+    links           INTEGER NOT NULL           -- how many they are
+);
+CREATE VIEW unsummed_links AS                  -- those links, a row for each (ingest/sums.py)
+SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
+FROM unsummed_visits AS visit
+CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
+CROSS JOIN pages AS target ON target.id = links.to_page_id
+WHERE links.discovered_run = (SELECT max(id) FROM runs);
 
 CREATE TABLE blacklisted_urls (
     id              INTEGER PRIMARY KEY,       -- = pages.id

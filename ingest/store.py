@@ -28,6 +28,7 @@ from ingest.known import Domain, Generations, Page
 from ingest.plan import priority
 from ingest.register import OTHER, Register, standing_of
 from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+from ingest.sums import DomainSums
 from ingest.writing import Changes, ChangeWriter, json_list
 
 # A list as one parameter: the statement is prepared once, whatever the number.
@@ -66,7 +67,8 @@ class Store:
         self.register = Register(self.distances)
         self._is_loaded = self._is_bulk = False
         self.counts = self._load_counts()
-        self._writer = ChangeWriter(self.db, self.register, self.distances, self._origins, self.counts)
+        self._sums = DomainSums(self.db)
+        self._writer = ChangeWriter(self.db, self.register, self.distances, self._origins, self._sums, self.counts)
 
     # -- opening -------------------------------------------------------------------------------------
 
@@ -115,7 +117,8 @@ class Store:
         return {
             "pages": visited,
             "known": self._first("SELECT coalesce(max(id), 0) FROM pages"),
-            "links": self._first("SELECT coalesce(sum(links), 0) FROM domain_links"),
+            "links": self._first("SELECT coalesce(sum(links), 0) FROM domain_links")
+            + self._first("SELECT coalesce(sum(links), 0) FROM unsummed_visits"),
             "frontier": self._first("SELECT count(*) FROM frontier"),
             "errors": failed,
         }
@@ -148,9 +151,11 @@ class Store:
         """Let go, with everything in the one file: people copy databases without their -wal."""
         self._checkpoints.finish()
         try:
+            if not self.db.in_transaction:  # or else a batch was given up halfway
+                self._settle_sums()
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
-            pass  # a reader is in the way; what is in the -wal is as safe there
+            pass  # a reader is in the way, or the disk is full; what was committed is as safe in the -wal
         self.db.close()
 
     # -- runs ----------------------------------------------------------------------------------------
@@ -415,6 +420,7 @@ class Store:
     def end_bulk(self) -> None:
         """The map is whole: from here on it is one like any other."""
         self._is_bulk = False
+        self._settle_sums()
         if self.db.in_transaction:
             self.db.execute("COMMIT")
         self.db.execute("PRAGMA synchronous = NORMAL")
@@ -435,9 +441,17 @@ class Store:
         try:
             yield
         except BaseException:
+            self._sums.forget()
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
+
+    def _settle_sums(self) -> None:
+        """Before the map is left alone: whoever reads it then has nothing to add up."""
+        if self._sums:
+            with self._writing():
+                self._sums.settle()
+                self.db.execute("COMMIT")
 
     def _settle_memory(self, done: Changes) -> None:
         """After a commit: what was written is what is stored, and nothing is in hand."""

@@ -7,7 +7,7 @@ Rows of one page lie together, sorted keys visit each leaf of an index once, and
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from ingest.depth import Distances, reach_bytes
 from ingest.known import Domain, Page
 from ingest.plan import CLOSED_AS, priority
 from ingest.register import BLACKLISTED, QUEUED, STUBBED, Register
+from ingest.sums import DomainSums, Visit
 
 _DEEP = 0x7FFF  # depths beyond this do not fit beside a page's number and an origin's
 
@@ -37,7 +38,8 @@ class Changes:
         self.closed_pages: list[int] = []  # what closures settled, known when they are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
-        self.domain_links: defaultdict[int, Counter[int]] = defaultdict(Counter)  # from → to → links more
+        self.visits: list[Visit] = []
+        self.ends_run = False
         self.new_links = 0
         self.references: list[tuple[int, int]] = []  # (listed page, referrer), new ones only
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
@@ -62,12 +64,14 @@ class ChangeWriter:
         register: Register,
         distances: Distances,
         origins: list[str],
+        sums: DomainSums,
         counts: dict[str, int],
     ) -> None:
         self._db = db
         self._register = register
         self._distances = distances
         self._origins = origins
+        self._sums = sums
         self._counts = counts
 
     def write(self, done: Changes, run: int) -> None:
@@ -273,14 +277,9 @@ class ChangeWriter:
                 if targets
             ],
         )
-        self._db.executemany(
-            "INSERT INTO domain_links SELECT (?1 << 32) | (value >> 32), ?1, value >> 32, value & 0xffffffff"
-            " FROM json_each(?2) WHERE true ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
-            [
-                (source, json_list(sorted([target << 32 | more for target, more in counts.items()])))
-                for source, counts in sorted(done.domain_links.items())
-            ],
-        )
+        self._sums.take(done.visits)
+        if done.ends_run:
+            self._sums.settle()
 
     def _write_references(self, done: Changes, run: int) -> None:
         if not done.references:

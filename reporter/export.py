@@ -337,9 +337,7 @@ class _Domains:
 
     def edges(self) -> Iterator[Edge]:
         known = self._facts
-        for source, target, links in self._connection.execute(
-            "SELECT from_domain_id, to_domain_id, links FROM domain_links ORDER BY id"
-        ):
+        for source, target, links in queries.domain_links(self._connection):
             if source in known and target in known:
                 yield Edge(f"d{source}", f"d{target}", links, ())
 

@@ -15,7 +15,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from crawler.errors import SumiError
 from crawler.states import PageState
 from crawler.urls import hash64
 
-SCHEMA_VERSION = 2  # the newest one that this reporter can read
+SCHEMA_VERSION = 3  # the one that this reporter can read
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
 _LOW = 0xFFFFFFFF
 
@@ -173,6 +174,12 @@ def _check(connection: sqlite3.Connection, database: Path) -> None:
         number = int(version)
     except ValueError:
         raise NotAMap(database, f"its schema version is {version}") from None
+    if number < SCHEMA_VERSION:
+        raise NotAMap(
+            database,
+            f"its schema version is {number}, and this program knows {SCHEMA_VERSION}; draw it anew from the spools"
+            " with: sumi-ripple replay CONFIG --into new.db",
+        )
     if number > SCHEMA_VERSION:
         raise NotAMap(
             database,
@@ -362,20 +369,52 @@ def most_referenced(
 
 def linked_by_quality(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
     """(domain id, different quality domains that link there, links), by the former. Needs `mark_quality`."""
+    _sum_up(connection)
     return connection.execute(
-        "SELECT l.to_domain_id, count(*), sum(l.links) FROM temp.quality q CROSS JOIN domain_links l"
+        "SELECT to_domain_id, count(DISTINCT from_domain_id), sum(links) FROM ("
+        "  SELECT from_domain_id, to_domain_id, links FROM temp.quality q CROSS JOIN domain_links l"
         f" ON l.id BETWEEN q.id << 32 AND (q.id << 32) + {_LOW}"
-        " WHERE l.to_domain_id <> q.id GROUP BY l.to_domain_id ORDER BY 2 DESC, 3 DESC, 1"
+        "  UNION ALL SELECT from_domain_id, to_domain_id, links FROM temp.quality q CROSS JOIN temp.recent l"
+        f" ON l.id BETWEEN q.id << 32 AND (q.id << 32) + {_LOW})"
+        " WHERE to_domain_id <> from_domain_id GROUP BY to_domain_id ORDER BY 2 DESC, 3 DESC, 1"
     ).fetchall()
 
 
 def links_to_quality(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
     """(domain id, different quality domains it links to, links) for domains that are not quality themselves."""
+    _sum_up(connection)
+    of_interest = (
+        "WHERE to_domain_id IN (SELECT id FROM temp.quality) AND from_domain_id NOT IN (SELECT id FROM temp.quality)"
+    )
     return connection.execute(
-        "SELECT from_domain_id, count(*), sum(links) FROM domain_links"
-        " WHERE to_domain_id IN (SELECT id FROM temp.quality) AND from_domain_id NOT IN (SELECT id FROM temp.quality)"
+        "SELECT from_domain_id, count(DISTINCT to_domain_id), sum(links) FROM ("
+        f"  SELECT from_domain_id, to_domain_id, links FROM domain_links {of_interest}"
+        f"  UNION ALL SELECT from_domain_id, to_domain_id, links FROM temp.recent {of_interest})"
         " GROUP BY from_domain_id ORDER BY 2 DESC, 3 DESC, 1"
     ).fetchall()
+
+
+def domain_links(connection: sqlite3.Connection) -> Iterator[tuple[int, int, int]]:
+    """(from domain, to domain, links), in the order of the numbers. One row is held at a time."""
+    _sum_up(connection)
+    rows = connection.execute(
+        "SELECT id, links FROM domain_links UNION ALL SELECT id, links FROM temp.recent ORDER BY 1"
+    )
+    for pair, same in groupby(rows, key=itemgetter(0)):
+        yield pair >> 32, pair & _LOW, sum(links for _, links in same)
+
+
+def _sum_up(connection: sqlite3.Connection) -> None:
+    """Set aside, once for a connection, the sums of those links that are too new to be in `domain_links`."""
+    if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'recent'").fetchone() is None:
+        connection.execute(
+            "CREATE TEMP TABLE recent (id INTEGER PRIMARY KEY, from_domain_id INTEGER, to_domain_id INTEGER,"
+            " links INTEGER)"
+        )
+        connection.execute(
+            "INSERT INTO temp.recent SELECT (from_domain_id << 32) | to_domain_id, from_domain_id, to_domain_id,"
+            " count(*) FROM unsummed_links GROUP BY 1"
+        )
 
 
 def closed_families(connection: sqlite3.Connection, run: int) -> list[tuple[str, str, str]]:
@@ -463,11 +502,14 @@ def linking_pages(
         )
         return
     _mark_visited(connection)
+    _sum_up(connection)
     sources = [domain_id]
     sources += [
         source
         for (source,) in connection.execute(
-            "SELECT from_domain_id FROM domain_links WHERE to_domain_id = ?1 AND from_domain_id <> ?1", (domain_id,)
+            "SELECT from_domain_id FROM domain_links WHERE to_domain_id = ?1 AND from_domain_id <> ?1"
+            " UNION SELECT from_domain_id FROM temp.recent WHERE to_domain_id = ?1 AND from_domain_id <> ?1",
+            (domain_id,),
         )
     ]
     for source in sources:

@@ -334,7 +334,11 @@ def read_database(path: Path) -> Reading:
         ):
             orphans = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM pages)"
             assert db.execute(orphans).fetchone() == (0,), f"{table}.{column} names a page that is not there"
-        summed_up = "SELECT id, from_domain_id, to_domain_id, links FROM domain_links ORDER BY id"
+        summed_up = (
+            "SELECT (from_domain_id << 32) | to_domain_id, from_domain_id, to_domain_id, sum(links) FROM ("
+            " SELECT from_domain_id, to_domain_id, links FROM domain_links"
+            " UNION ALL SELECT from_domain_id, to_domain_id, 1 FROM unsummed_links) GROUP BY 1 ORDER BY 1"
+        )
         counted = (
             "SELECT (a.domain_id << 32) | b.domain_id, a.domain_id, b.domain_id, count(*) FROM links"
             " JOIN pages a ON a.id = from_page_id JOIN pages b ON b.id = to_page_id GROUP BY 1 ORDER BY 1"

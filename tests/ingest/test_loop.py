@@ -14,6 +14,7 @@ from crawler.records import DomainEvent, Feed, PageResult, Result, RunEvent, dum
 from crawler.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.spool import Reader, Writer, end_of, segment_path, segments
 from crawler.workspace import RoleTaken, Workspace
+from ingest import sums
 from ingest.digest import digest, parts
 from ingest.loop import Ingest, run_ingest
 from ingest.replay import ReplayError, replay
@@ -97,9 +98,13 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.parametrize("enough", [1, 1000])
 @pytest.mark.parametrize("runs", [1, 2])
-def test_a_death_behind_any_commit_changes_nothing(rules: Config, monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
+def test_a_death_behind_any_commit_changes_nothing(
+    rules: Config, monkeypatch: pytest.MonkeyPatch, runs: int, enough: int
+) -> None:
     """Above all behind those around the start of a run: a run without its seeds would be over at once."""
+    monkeypatch.setattr(sums, "ENOUGH", enough)
     for run in range(1, runs + 1):
         write(rules, "scheduler", begun(run))
         write(rules, "fetcher-01", results(run))
@@ -128,6 +133,15 @@ def test_a_death_behind_any_commit_changes_nothing(rules: Config, monkeypatch: p
         drain(rules)
         assert read_database(rules.output.database_path) == read_plainly(web(), 2), f"behind commit {deaths}"
     assert deaths >= 2
+
+
+def test_a_writer_that_was_not_there_a_moment_ago_is_read_at_once(rules: Config) -> None:
+    """A bell is what tells of it, and nobody rings twice."""
+    ingest = start(rules)
+    assert ingest.step() == 0
+    write(rules, "scheduler", begun())
+    assert ingest.step() == 1
+    ingest.shutdown()
 
 
 def test_duplicated_segments_change_nothing(rules: Config) -> None:

@@ -120,6 +120,8 @@ def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch
         known.follow(base, *hrefs)
         known.pathfinder.settle()
     monkeypatch.delattr(Resolver, "link_to")
+    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(Register, "known")
     for base, hrefs in pages:
         known.follow(base, *hrefs)
 
@@ -144,4 +146,6 @@ def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatc
         known.follow("https://example.com/", f"/{number}", "/home")
         known.pathfinder.settle()
     monkeypatch.delattr(Resolver, "link_to")
+    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(Register, "known")
     assert known.follow("https://example.com/", "/home") == ["https://example.com/home"]

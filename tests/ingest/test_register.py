@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.records import PageResult, RunEvent, dump
 from crawler.settings import Config
-from crawler.urls import Address, Link, Resolver, hash64
+from crawler.urls import Link, Resolver, hash64
 from ingest import register as room
 from ingest import store as store_room
 from ingest import writing as writing_room
@@ -106,13 +107,13 @@ def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
 def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second stands under its next hash, now and after a restart."""
     shared = ("https://one.test/a", "https://two.test/a")
-    plain = Resolver.link_to
+    plain = Resolver.link_at
 
-    def colliding(self: Resolver, address: Address) -> Link | None:
-        found = plain(self, address)
+    def colliding(self: Resolver, address: str, hash_: int) -> Link | None:
+        found = plain(self, address, hash_)
         return found._replace(hash=77) if found is not None and found.key in shared else found
 
-    monkeypatch.setattr(Resolver, "link_to", colliding)
+    monkeypatch.setattr(Resolver, "link_at", colliding)
     visits = [
         PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
         for key, hrefs in (("https://qa.test/0", (*shared, "/1")), ("https://qa.test/1", shared[::-1]))
@@ -120,6 +121,20 @@ def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch:
     read = read_database(ingest_all(rules, visits, 1, forgetful=True))
     assert {key for key in read.pages if key in shared} == set(shared)
     assert {(a, b) for a, b, _ in read.links if b in shared} == {(v.key, key) for v in visits for key in shared}
+    with sqlite3.connect(rules.output.database_path) as db:
+        hashes = db.execute("SELECT url_hash FROM pages WHERE url IN (?, ?)", shared).fetchall()
+    db.close()
+    assert (77,) in hashes and len(set(hashes)) == 2
+
+
+def test_a_text_is_taken_for_a_key_only_on_its_own_domain() -> None:
+    register = Register(Distances(3, 1))
+    register.add_domain(1, "one.test")
+    for text in ("https://one.test/a", "https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a"):
+        register.add(hash64(text), 1)
+    assert register.known("https://one.test/a", hash64("https://one.test/a")) == 1
+    for text in ("https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a", "https://one.test/b"):
+        assert register.known(text, hash64(text)) == 0
 
 
 def test_a_new_run_has_seen_nothing() -> None:

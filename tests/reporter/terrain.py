@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 
 from crawler.classify import matches
@@ -94,7 +95,8 @@ class MapBuilder:
                 f"UPDATE {self.listed[target]}_urls SET reference_count = reference_count + 1 WHERE id = ?", (b,)
             )
 
-    def save(self, reverse_index: bool = False, max_depth: int = 3) -> Path:
+    def save(self, reverse_index: bool = False, max_depth: int = 3, unsummed: Iterable[str] = ()) -> Path:
+        """`unsummed`: pages that were visited a moment ago."""
         if not self.db.execute("SELECT count(*) FROM runs").fetchone()[0]:
             self.add_run(self.run)
         for number, origin in enumerate(self.origins):
@@ -106,9 +108,14 @@ class MapBuilder:
             "UPDATE pages SET depth = (SELECT min(depth) FROM page_depths d WHERE d.page_id = pages.id)"
             " WHERE depth IS NULL"
         )
+        self.db.executemany(
+            "INSERT INTO unsummed_visits SELECT domain_id << 32 | id, 0 FROM pages WHERE id = ?",
+            [(self.pages[url],) for url in unsummed],
+        )
         self.db.execute(
             "INSERT INTO domain_links SELECT f.domain_id << 32 | t.domain_id, f.domain_id, t.domain_id, count(*)"
-            " FROM links l JOIN pages f ON f.id = l.from_page_id JOIN pages t ON t.id = l.to_page_id GROUP BY 1"
+            " FROM links l JOIN pages f ON f.id = l.from_page_id JOIN pages t ON t.id = l.to_page_id"
+            " WHERE f.domain_id << 32 | f.id NOT IN (SELECT id FROM unsummed_visits) GROUP BY 1"
         )
         if reverse_index:
             for sql in READING_INDEXES.values():
