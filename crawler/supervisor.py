@@ -18,6 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from multiprocessing.connection import Connection
@@ -31,6 +32,7 @@ from crawler.errors import SumiError, sentence
 from crawler.frontier import Frontier, MapAway
 from crawler.glance import look
 from crawler.live import View
+from crawler.pool import memory_at_hand
 from crawler.runs import RunStatus, read_note, read_run
 from crawler.settings import Config
 from crawler.spool import Cursor, Reader, end_of
@@ -214,7 +216,8 @@ class Supervisor:
         # hear it before it stands on its own.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            process.start()
+            with memory_at_hand() if stage.spec.stage == "fetcher" else nullcontext():
+                process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()

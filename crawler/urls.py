@@ -54,7 +54,7 @@ _ESCAPES = {
 _UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
 _is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
 _LONGEST_HOST = 300  # what DNS allows, and something
-_MOST_SITES = 50_000  # of which the parts are remembered
+_MOST_SITES = 20_000  # of which the parts are remembered; some 400 bytes each
 
 
 class UrlError(ValueError):
@@ -340,8 +340,11 @@ def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", h
     """
     domain, key, wire = site
     text = key + path
-    wire = text if path == rest and key is wire else wire + rest
-    return _new_tuple(Link, (text, wire, domain, hash_ if text == address else hash64(text)))
+    if text == address:
+        text = address  # one text in memory, not two
+    else:
+        hash_ = hash64(text)
+    return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash_))
 
 
 class Resolver:

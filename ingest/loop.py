@@ -39,12 +39,12 @@ from ingest.writing import Changes
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 1500  # results to a commit, at most: the more there are, the fewer places are written twice
-_LINKS = 100_000  # … or that many links, which is what takes memory
+BATCH = 2500  # results to a commit, at most: the more there are, the fewer places are written twice
+_LINKS = 160_000  # … or that many links, which is what takes memory
 _SHARE = 150  # results that are read from one spool before the next one has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
-_GATHER_LONG = 1.0  # … and while there is plenty to do without them
-_PLENTY = 5_000  # pages in the frontier
+_GATHER_LONG = 2.0  # … and while there is plenty to do without them
+_PLENTY = 10_000  # pages in the frontier
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 

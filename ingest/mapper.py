@@ -42,7 +42,7 @@ from ingest.plan import (
     settle,
     stronger,
 )
-from ingest.register import FIRST_QUIET, OTHER, UNSEEN, VISITED, picked, standing_of
+from ingest.register import OTHER, UNSEEN, VISITED, picked, standing_of
 from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READING_INDEXES
 from ingest.store import Statement, Store
 from ingest.writing import Changes
@@ -111,7 +111,7 @@ class Mapper:
             ways, _ = self._ways[position] = self._ways_of(result)
             wanted.update(asked.numbers)
             domains.update([lead.link.domain for lead in ways.leads])
-            if UNSEEN in picked(standings, ways.numbers):
+            if self._register.has_unseen and UNSEEN in picked(standings, ways.numbers):
                 wanted.update([number for number in ways.numbers if standings[number] == UNSEEN])
         self.store.fetch_domains(domains)
         self.store.pages(wanted)
@@ -283,7 +283,7 @@ class Mapper:
                     lead.number = self._page_at(lead.link, at)
             numbers = list(dict.fromkeys([*numbers, *[lead.number for lead in leads]]))
         standings = self._register.standings
-        if UNSEEN in picked(standings, numbers):
+        if self._register.has_unseen and UNSEEN in picked(standings, numbers):
             for number in numbers:
                 if standings[number] == UNSEEN:
                     self._see_again(number)
@@ -362,8 +362,10 @@ class Mapper:
         fresh = [number for number in targets if number not in before] if before else targets
         changes.visits.append((page.domain.id, page.id, picked(register.domains, fresh)))
         changes.new_links += len(fresh)
-        standings = zip(fresh, picked(register.standings, fresh), strict=True)
-        changes.references += [(number, page.id) for number, standing in standings if standing < FIRST_QUIET]
+        standings = picked(register.standings, fresh)
+        for listed, found in changes.references.items():
+            if listed in standings:
+                found[page.id] = [n for n, standing in zip(fresh, standings, strict=True) if standing == listed]
 
     # -- consequences --------------------------------------------------------------------------------
 

@@ -22,14 +22,13 @@ from crawler.states import PageState
 from crawler.urls import Link, hash64
 from ingest.depth import NOWHERE, Distances, parse_reach
 
-# Standings. The first three want a look at every link that leads there, the others only if it brings news.
+# Standings. A link that leads to one of the first three changes something, to the others only if it brings news.
 UNSEEN = 0  # not in this run yet
 BLACKLISTED = 1
 STUBBED = 2
 QUEUED = 3
 VISITED = 4
 OTHER = 5  # what a nearer way makes of it takes the whole page to say
-FIRST_QUIET = QUEUED
 
 REACHES = 200_000  # kept at most; with that many the table of reaches has some 40 MB
 _FIRST_SLOTS = 1 << 12
@@ -59,6 +58,7 @@ class Register:
         self.domains = array("I", [0])
         self.reaches = array("I", [0])  # numbers into `values`
         self.standings = bytearray([OTHER])
+        self.has_unseen = False  # can there be pages that this run has not seen yet? Not in the first one
         self.values: list[int] = [NOWHERE]  # reaches by their number
         self._value_numbers: dict[int, int] = {NOWHERE: 0}
         self._is_crowded = False
@@ -88,11 +88,13 @@ class Register:
             self.standings.extend([place & 7 for place in places])
             # What stands there from an earlier run is of no use in this one.
             self.reaches.extend([place & 7 and numbers[r] for place, r in zip(places, stored, strict=True)])
+        self.has_unseen = UNSEEN in self.standings
         self._rehash()
 
     def begin_run(self) -> None:
         """A new run has seen nothing yet."""
         self.standings = bytearray([OTHER]) + bytearray(len(self))
+        self.has_unseen = len(self) > 0
         self.reaches = array("I", bytes(4 * (len(self) + 1)))
         self.values = [NOWHERE]
         self._value_numbers = {NOWHERE: 0}

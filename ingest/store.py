@@ -499,7 +499,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA cache_size = -49152")  # 48 MB: a batch goes all over a large map, more gains nothing
+        db.execute("PRAGMA cache_size = -40960")  # 40 MB: a batch goes all over a large map, more gains nothing
         db.execute("PRAGMA wal_autocheckpoint = 0")  # see ingest/checkpoint.py
         db.execute("PRAGMA journal_size_limit = 0")  # a log that begins anew begins as an empty file
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -41,7 +41,8 @@ class Changes:
         self.visits: list[Visit] = []
         self.ends_run = False
         self.new_links = 0
-        self.references: list[tuple[int, int]] = []  # (listed page, referrer), new ones only
+        # Standing → referrer → listed pages; new references only.
+        self.references: dict[int, dict[int, list[int]]] = {BLACKLISTED: {}, STUBBED: {}}
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
         self.closed_domains: dict[int, Domain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
@@ -126,7 +127,7 @@ class ChangeWriter:
         self._db.executemany(
             "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
             " wire_url, domain_id, depth, reach, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
+            (  # one by one: all of these rows at once would be a good part of a batch's memory
                 (
                     p.id,
                     p.key,
@@ -144,7 +145,7 @@ class ChangeWriter:
                     p.family,
                 )
                 for p in done.new_pages
-            ],
+            ),
         )
         dirty = sorted(done.pages.values(), key=_by_id)
         self._write_standings([p for p in dirty if p.visit is None])
@@ -282,17 +283,13 @@ class ChangeWriter:
             self._sums.settle()
 
     def _write_references(self, done: Changes, run: int) -> None:
-        if not done.references:
-            return
-        standings = self._register.standings
         for listed, urls, referrers in (
             (BLACKLISTED, "blacklisted_urls", "blacklisted_referrers"),
             (STUBBED, "stubbed_urls", "stubbed_referrers"),
         ):
-            leading: dict[int, list[int]] = {}  # referrer → pages
-            for number, source in done.references:
-                if standings[number] == listed:
-                    leading.setdefault(source, []).append(number)
+            leading = done.references[listed]
+            if not leading:
+                continue
             counts = Counter(chain.from_iterable(leading.values()))
             self._db.executemany(
                 f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)",

@@ -39,6 +39,12 @@ def work_until_told(root: Path, name: str, drain: bool = False) -> int:
     return 0
 
 
+def tell_tunables(root: Path, name: str) -> int:
+    """Notes what its C library was told when it started, and goes on."""
+    note(root, f"{name} has {os.environ.get('GLIBC_TUNABLES', 'nothing')}")
+    return work_until_told(root, name)
+
+
 def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
     """A scheduler that finds the run complete, once these words have been noted."""
     _wait_for(root, *after)

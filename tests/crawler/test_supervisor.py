@@ -73,6 +73,28 @@ def sound(root: Path, name: str, stage: str) -> StageSpec:
     return StageSpec(name, stage, stages.work_until_told, (root, name))
 
 
+@pytest.mark.parametrize("own", [None, "glibc.malloc.tcache_count=7"])
+def test_fetchers_keep_memory_at_hand_unless_the_user_says_otherwise(
+    root: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if own:
+        monkeypatch.setenv("GLIBC_TUNABLES", own)
+    names = ("fetcher", "ingest")
+    outcome = make(
+        root,
+        [
+            *(StageSpec(name, name, stages.tell_tunables, (root, name)) for name in names),
+            StageSpec("scheduler", "scheduler", stages.complete_the_run, (root, ("fetcher started", "ingest started"))),
+        ],
+        Watching(root),
+    ).run()
+    assert outcome is Outcome.COMPLETED
+    told = own or "glibc.malloc.tcache_count=20000"
+    assert {f"fetcher has {told}", f"ingest has {own or 'nothing'}"} <= set(notes(root))
+    assert os.environ.get("GLIBC_TUNABLES") == own
+
+
 def test_a_completed_run_ends_all_stages_and_the_ingest_last(root: Path) -> None:
     after = ("fetcher started", "ingest started")
     view = Watching(root)

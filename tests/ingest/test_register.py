@@ -18,7 +18,7 @@ from ingest import store as store_room
 from ingest import writing as writing_room
 from ingest.depth import Distances
 from ingest.mapper import Mapper
-from ingest.register import OTHER, QUEUED, STUBBED, UNSEEN, VISITED, Register
+from ingest.register import QUEUED, UNSEEN, Register
 from ingest.store import Store
 from tests.ingest.terrains import AT, config, ingest_all, read_database, read_plainly, results_of, terrains
 
@@ -161,9 +161,31 @@ def test_reaches_that_no_page_has_any_more_make_room(monkeypatch: pytest.MonkeyP
     assert register.values[register.reach_number(99)] == 99
 
 
-def test_standings_tell_links_what_to_look_at() -> None:
-    assert UNSEEN < room.FIRST_QUIET and STUBBED < room.FIRST_QUIET
-    assert min(QUEUED, VISITED, OTHER) >= room.FIRST_QUIET
+def test_only_a_run_after_the_first_can_meet_pages_it_has_not_seen(rules: Config) -> None:
+    register = Register(Distances(3, 1))
+    register.begin_run()
+    register.add(77, 1)
+    assert not register.has_unseen
+    register.begin_run()
+    assert register.has_unseen
+    for run, has_unseen in ((1, False), (2, True)):
+        store = Store(rules.output.database_path, rules)
+        mapper = Mapper(rules, store)
+        for result in (RunEvent(run, AT, "started"), visit(run)):
+            mapper.take([(result, dump(result))])
+            mapper.commit()
+        assert store.register.has_unseen is has_unseen
+        store.db.close()  # as a kill would leave it
+        store = Store(rules.output.database_path, rules)
+        store.load()
+        assert store.register.has_unseen is has_unseen
+        store.close()
+
+
+def visit(run: int) -> PageResult:
+    key = "https://qa.test/0"
+    hrefs = ("/1", "/2") if run == 1 else ("/1",)
+    return PageResult(run, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
 
 
 def test_a_start_does_not_wait_for_it(rules: Config) -> None:
