@@ -44,7 +44,8 @@ _LINKS = 160_000  # … or that many links, which is what takes memory
 _SHARE = 150  # results that are read from one spool before the next one has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them
-_PLENTY = 10_000  # pages in the frontier
+_PLENTY = 10_000  # pages in the frontier …
+_GROWING = 1.2  # … unless a batch made it so much larger: then many a domain has only just been found, and waits
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
@@ -309,14 +310,12 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
     while True:
         if control.is_paused() and not drain:
             control.wait_while_paused()
-        started = time.monotonic()
+        started, frontier = time.monotonic(), ingest.store.counts["frontier"]
         taken = ingest.step()
         control.beat("running" if taken else "waiting")
         if taken:
             if _BUSY <= taken < BATCH // 2:
-                # The more pages wait to be visited, the less does anybody wait for new ones.
-                share = min(ingest.store.counts["frontier"] / _PLENTY, 1.0)
-                _let_gather(control, started + max(_GATHER, share * _GATHER_LONG))
+                _let_gather(control, started + gathering_time(frontier, ingest.store.counts["frontier"]))
             continue
         if drain or control.should_stop():
             return
@@ -326,6 +325,16 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         if saw_running and status is RunStatus.COMPLETED:
             return
         control.wait(1.0)
+
+
+def gathering_time(before: int, after: int) -> float:
+    """Seconds from one batch to the next, by the pages that wait to be visited before and after the one.
+
+    The more wait, the less does anybody wait for new ones.
+    """
+    if after > _GROWING * before:
+        return _GATHER
+    return max(_GATHER, min(after / _PLENTY, 1.0) * _GATHER_LONG)
 
 
 def _let_gather(control: StageControl, until: float) -> None:

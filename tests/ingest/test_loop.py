@@ -16,7 +16,7 @@ from crawler.spool import Reader, Writer, end_of, segment_path, segments
 from crawler.workspace import RoleTaken, Workspace
 from ingest import sums
 from ingest.digest import digest, parts
-from ingest.loop import Ingest, run_ingest
+from ingest.loop import Ingest, gathering_time, run_ingest
 from ingest.replay import ReplayError, replay
 from ingest.store import Store, StoreError
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
@@ -142,6 +142,13 @@ def test_a_writer_that_was_not_there_a_moment_ago_is_read_at_once(rules: Config)
     write(rules, "scheduler", begun())
     assert ingest.step() == 1
     ingest.shutdown()
+
+
+def test_results_gather_while_there_is_plenty_to_do_without_them() -> None:
+    few, some, plenty = (gathering_time(waiting, waiting) for waiting in (0, 2_000, 1_000_000))
+    assert few < some < plenty
+    assert gathering_time(900_000, 1_000_000) == gathering_time(1_000_001, 1_000_000) == plenty
+    assert gathering_time(2_000, 30_000) == gathering_time(0, 1) == few, "domains that were just found wait for jobs"
 
 
 def test_duplicated_segments_change_nothing(rules: Config) -> None:
