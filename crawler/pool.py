@@ -61,7 +61,7 @@ def memory_at_hand() -> Iterator[None]:
     if _TUNABLES in os.environ:
         yield
         return
-    os.environ[_TUNABLES] = "glibc.malloc.tcache_count=20000"
+    os.environ[_TUNABLES] = "glibc.malloc.tcache_count=4000"
     try:
         yield
     finally:

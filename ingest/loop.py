@@ -40,7 +40,7 @@ from ingest.writing import Changes
 log = logging.getLogger("sumi.ingest")
 
 BATCH = 2500  # results to a commit, at most: the more there are, the fewer places are written twice
-_LINKS = 160_000  # … or that many links, which is what takes memory
+_LINKS = 140_000  # … or that many links, which is what takes memory
 _SHARE = 150  # results that are read from one spool before the next one has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them

@@ -47,7 +47,7 @@ from ingest.schema import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, READI
 from ingest.store import Statement, Store
 from ingest.writing import Changes
 
-_REMEMBERED = 200_000  # addresses of links; some 40 MB
+_REMEMBERED = 160_000  # addresses of links; some 30 MB
 _WITHOUT_READING_INDEXES: list[Statement] = [(f"DROP INDEX IF EXISTS {name}", ()) for name in READING_INDEXES]
 
 

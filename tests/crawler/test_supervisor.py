@@ -90,7 +90,7 @@ def test_fetchers_keep_memory_at_hand_unless_the_user_says_otherwise(
         Watching(root),
     ).run()
     assert outcome is Outcome.COMPLETED
-    told = own or "glibc.malloc.tcache_count=20000"
+    told = own or "glibc.malloc.tcache_count=4000"
     assert {f"fetcher has {told}", f"ingest has {own or 'nothing'}"} <= set(notes(root))
     assert os.environ.get("GLIBC_TUNABLES") == own
 
