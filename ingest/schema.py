@@ -116,7 +116,7 @@ SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
 FROM unsummed_visits AS visit
 CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
 CROSS JOIN pages AS target ON target.id = links.to_page_id
-WHERE links.discovered_run = (SELECT max(id) FROM runs);
+WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
 
 CREATE TABLE blacklisted_urls (
     id              INTEGER PRIMARY KEY,       -- = pages.id

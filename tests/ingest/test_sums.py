@@ -122,6 +122,17 @@ def test_after_a_kill_the_map_says_what_waits(rules: Config) -> None:
     }
 
 
+def test_to_find_what_waits_only_its_own_links_are_read(rules: Config) -> None:
+    """Left to itself, SQLite made an index over all links first, which took for ever on a large map."""
+    crawl = Crawl(rules)
+    crawl.store.close()
+    with sqlite3.connect(crawl.path) as db:
+        plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN SELECT * FROM unsummed_links")]
+    db.close()
+    assert plan[:2] == ["SCAN visit", "SEARCH links USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]
+    assert not any("AUTOMATIC" in step for step in plan)
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_the_end_of_a_run_adds_up_even_if_it_is_all_that_a_process_takes_in(rules: Config, is_killed: bool) -> None:
     crawl = Crawl(rules)
