@@ -46,7 +46,7 @@ SECTIONS = ("ingest", "growth", "idle", "help")
 class Plan:
     """How far to grow. The early window begins at `early` known URLs, the late one shortly before `known`."""
 
-    known: int = 3_000_000
+    known: int = 3_025_000
     early: int = 100_000
     domains: int = 50_000
     recorded_pages: int = 8_000
@@ -166,7 +166,7 @@ def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
         start_run(workspace, config)
         steps.say(f"Writing result spools until {plan.known:,} URLs are known")
         # The late window lies behind the doubling of the register's table at 2.94 million, once in two million pages.
-        links = write_results(workspace, web.results(plan.known, (plan.early, plan.known - 56_000)))
+        links = write_results(workspace, web.results(plan.known, (plan.early, plan.known - 85_000)))
         steps.say(f"Taking in {len(links) - 1:,} pages with {links[-1]:,} links")
         found = run_take_in(config)
         figures = _windows(web.windows, found["marks"], links)
