@@ -3,9 +3,10 @@
 Each round is one crawl in a workspace of its own. Some of its deaths come from outside, at random moments (a stage,
 the supervisor, all at once); the others from inside, at chosen ones: before, after or in the middle of a write,
 before and after an fsync, a rename, a write of a gate, a commit (`hooks/sitecustomize.py`). Whenever the whole crawl
-is dead it is started again, until it says that it is done. Then the map must have the digest of a calm crawl, the
-ledgers must pass the audit, the server's own log must show no two requests too close together, no visit may stand in
-the spools twice, and the requests made again must fit what was in flight when processes died.
+is dead it is started again, until it says that it is done. Then the map must have the digest of a calm crawl and the
+sums that its links make, the ledgers must pass the audit, the server's own log must show no two requests too close
+together, no visit may stand in the spools twice, and the requests made again must fit what was in flight when processes
+died.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from crawler.records import PageResult, identity, parse
 from crawler.spool import Reader
 from crawler.workspace import Workspace
 from ingest.digest import digest
+from tests.ingest.terrains import read_database
 
 HOOKS = Path(__file__).parent / "hooks"
 ROOT = Path(__file__).parents[2]
@@ -206,6 +208,7 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
                 config = load(crawl.config, workspace=folder)
                 again = results_twice(Workspace(folder))
                 found = digest(folder / "sumi-ripple.db")
+                read_database(folder / "sumi-ripple.db")  # does it agree with itself? Sums, least depths, ends of links
                 report = audit(config)
                 died = sum(crawl.deaths.values())
                 deaths.update(crawl.deaths)
