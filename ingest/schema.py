@@ -16,7 +16,22 @@ from __future__ import annotations
 
 SCHEMA_VERSION = 3
 
-TABLES = """
+# What format 2 had not got; all its links are summed up.
+SINCE_FORMAT_2 = """
+CREATE TABLE unsummed_visits (                 -- of the run under way: domain_links does not count their new links yet
+    id              INTEGER PRIMARY KEY,       -- domain_id << 32 | page_id
+    links           INTEGER NOT NULL           -- how many they are
+);
+CREATE VIEW unsummed_links AS                  -- those links, a row for each (ingest/sums.py)
+SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
+FROM unsummed_visits AS visit
+CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
+CROSS JOIN pages AS target ON target.id = links.to_page_id
+WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
+"""
+
+TABLES = (
+    """
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -107,17 +122,6 @@ CREATE TABLE domain_links (                    -- links summed up by domain, but
     links           INTEGER NOT NULL
 );
 
-CREATE TABLE unsummed_visits (                 -- of the run under way: domain_links does not count their new links yet
-    id              INTEGER PRIMARY KEY,       -- domain_id << 32 | page_id
-    links           INTEGER NOT NULL           -- how many they are
-);
-CREATE VIEW unsummed_links AS                  -- those links, a row for each (ingest/sums.py)
-SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
-FROM unsummed_visits AS visit
-CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
-CROSS JOIN pages AS target ON target.id = links.to_page_id
-WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
-
 CREATE TABLE blacklisted_urls (
     id              INTEGER PRIMARY KEY,       -- = pages.id
     url             TEXT NOT NULL,
@@ -188,6 +192,8 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
     PRIMARY KEY (writer, segment, offset)
 ) WITHOUT ROWID;
 """
+    + SINCE_FORMAT_2
+)
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.
 READING_INDEXES = {

@@ -27,7 +27,7 @@ from ingest.depth import Distances, parse_reach
 from ingest.known import Domain, Generations, Page
 from ingest.plan import priority
 from ingest.register import OTHER, Register, standing_of
-from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+from ingest.schema import READING_INDEXES, SCHEMA_VERSION, SINCE_FORMAT_2, TABLES
 from ingest.sums import DomainSums
 from ingest.writing import Changes, ChangeWriter, json_list
 
@@ -90,7 +90,11 @@ class Store:
         if "meta" not in tables or "spool_positions" not in tables:
             raise StoreError(f"{self.path} is a database of another program; choose another database-path")
         version = self.meta("schema_version")
-        if version != str(SCHEMA_VERSION):
+        if version == "2":
+            self.db.executescript("BEGIN;" + SINCE_FORMAT_2)
+            self.set_meta("schema_version", str(SCHEMA_VERSION))
+            self.db.execute("COMMIT")
+        elif version != str(SCHEMA_VERSION):
             raise StoreError(
                 f"{self.path} has map format {version}, this program reads {SCHEMA_VERSION}; "
                 f"draw it anew from the spools with: sumi-ripple replay CONFIG --into new.db"

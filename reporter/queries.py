@@ -24,7 +24,7 @@ from crawler.errors import SumiError
 from crawler.states import PageState
 from crawler.urls import hash64
 
-SCHEMA_VERSION = 3  # the one that this reporter can read
+OLDEST, SCHEMA_VERSION = 2, 3  # what this reporter can read
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
 _LOW = 0xFFFFFFFF
 
@@ -174,7 +174,7 @@ def _check(connection: sqlite3.Connection, database: Path) -> None:
         number = int(version)
     except ValueError:
         raise NotAMap(database, f"its schema version is {version}") from None
-    if number < SCHEMA_VERSION:
+    if number < OLDEST:
         raise NotAMap(
             database,
             f"its schema version is {number}, and this program knows {SCHEMA_VERSION}; draw it anew from the spools"
@@ -411,6 +411,8 @@ def _sum_up(connection: sqlite3.Connection) -> None:
             "CREATE TEMP TABLE recent (id INTEGER PRIMARY KEY, from_domain_id INTEGER, to_domain_id INTEGER,"
             " links INTEGER)"
         )
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unsummed_links'").fetchone() is None:
+            return  # a map of format 2, which has summed up everything
         connection.execute(
             "INSERT INTO temp.recent SELECT (from_domain_id << 32) | to_domain_id, from_domain_id, to_domain_id,"
             " count(*) FROM unsummed_links GROUP BY 1"

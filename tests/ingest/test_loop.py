@@ -18,6 +18,7 @@ from ingest import sums
 from ingest.digest import digest, parts
 from ingest.loop import Ingest, gathering_time, run_ingest
 from ingest.replay import ReplayError, replay
+from ingest.schema import SCHEMA_VERSION
 from ingest.store import Store, StoreError
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
 
@@ -381,6 +382,24 @@ def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
         Store(rules.output.database_path, rules)
     store = Store(rules.output.database_path, rules)
     assert store.is_fresh
+    store.close()
+
+
+def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[:2])
+    drain(rules)
+    with sqlite3.connect(rules.output.database_path) as db:
+        db.executescript(
+            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
+            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
+        )
+    db.close()
+    write(rules, "fetcher-01", results()[2:])
+    drain(rules)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+    store = Store(rules.output.database_path, rules)
+    assert store.meta("schema_version") == str(SCHEMA_VERSION)
     store.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from itertools import combinations
 from pathlib import Path
 
@@ -60,3 +61,15 @@ def test_links_that_are_not_added_up_yet_count_as_those_that_are(tmp_path: Path,
     expected = seen(build(tmp_path / "settled.db", ()))
     for number, unsummed in enumerate(combinations(PAGES, count)):
         assert seen(build(tmp_path / f"{number}.db", unsummed)) == expected, unsummed
+
+
+def test_a_map_of_the_format_before_is_read_as_it_is(tmp_path: Path) -> None:
+    path = build(tmp_path / "map.db", ())
+    expected = seen(path)
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
+            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
+        )
+    db.close()
+    assert seen(path) == expected

@@ -303,8 +303,8 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, database: 
     with pytest.raises(NotAMap, match="schema version is 99"):
         render(b.save())
     b = MapBuilder(tmp_path / "older.db")
-    b.db.execute("UPDATE meta SET value = '2'")
-    with pytest.raises(NotAMap, match=r"schema version is 2, .* replay CONFIG"):
+    b.db.execute("UPDATE meta SET value = '1'")
+    with pytest.raises(NotAMap, match=r"schema version is 1, .* replay CONFIG"):
         render(b.save())
     b = MapBuilder(tmp_path / "norun.db")
     b.db.commit()
