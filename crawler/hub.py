@@ -207,7 +207,7 @@ class Hub:
         threading.Thread(target=do, name="aside", daemon=True).start()
         self._loop.switch()
         if problem:
-            raise problem[0]
+            raise problem.pop()  # it knows this frame: in a list that the frame knows, it would keep all of it alive
         return outcome[0]
 
     def _expire(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -108,6 +111,32 @@ def test_what_is_done_aside_keeps_nobody_waiting_and_its_problems_come_back(runn
         return threading.current_thread().name
 
     assert running.all_of([slow, quick]) == ["hub", "hub"]
+
+
+class Page:
+    """Something large."""
+
+
+def test_what_failed_aside_is_let_go_of_without_the_collector(running: HubThread) -> None:
+    """A fetcher's collector comes by rarely: pages of megabytes waited for it by the dozen."""
+
+    def fail() -> weakref.ref[Page]:
+        page = Page()
+        seen = weakref.ref(page)
+        with suppress(ZeroDivisionError):
+            running.hub.aside(lambda: (page, 1 / 0))
+        return seen
+
+    gc.collect()
+    gc.disable()
+    try:
+        (seen,) = running.all_of([fail])
+        for thread in threading.enumerate():
+            if thread.name == "aside":
+                thread.join()
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_a_hub_with_nothing_to_do_uses_no_cpu(running: HubThread) -> None:
