@@ -27,9 +27,9 @@ from ingest.depth import Distances, parse_reach
 from ingest.known import Domain, Generations, Page
 from ingest.plan import priority
 from ingest.register import OTHER, Register, standing_of
-from ingest.schema import READING_INDEXES, SCHEMA_VERSION, SINCE_FORMAT_2, TABLES
+from ingest.schema import READING_INDEXES, SCHEMA_VERSION, SINCE_FORMAT_2, TABLES, json_list
 from ingest.sums import DomainSums
-from ingest.writing import Changes, ChangeWriter, json_list
+from ingest.writing import Changes, ChangeWriter
 
 # A list as one parameter: the statement is prepared once, whatever the number.
 _PAGES = (

@@ -18,7 +18,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 
-import orjson
+from ingest.schema import json_list
 
 ENOUGH = 2_000  # links of one domain: many rows to every place of the table that is written
 MOST = 400_000  # of all domains: a reader has to add them up for itself, and so has a start after a kill
@@ -97,7 +97,7 @@ class DomainSums:
             targets = self._waiting.pop(domain)
             self._links -= len(targets)
             sums = sorted([target << 32 | links for target, links in Counter(targets).items()])
-            rows.append((domain, orjson.dumps(sums).decode()))
+            rows.append((domain, json_list(sums)))
         self._db.executemany(
             "INSERT INTO domain_links SELECT (?1 << 32) | (value >> 32), ?1, value >> 32, value & 0xffffffff"
             " FROM json_each(?2) WHERE true ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",

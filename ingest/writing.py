@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,6 +20,7 @@ from ingest.depth import Distances, reach_bytes
 from ingest.known import Domain, Page
 from ingest.plan import CLOSED_AS, priority
 from ingest.register import BLACKLISTED, QUEUED, STUBBED, Register
+from ingest.schema import json_list
 from ingest.sums import DomainSums, Visit
 
 _DEEP = 0x7FFF  # depths beyond this do not fit beside a page's number and an origin's
@@ -412,11 +412,6 @@ class ChangeWriter:
             " segment = excluded.segment, offset = excluded.offset",
             [(writer, cursor.segment, cursor.offset) for writer, cursor in done.positions.items()],
         )
-
-
-def json_list(numbers: Sequence[int]) -> str:
-    """A list as one parameter, for json_each: the statement is prepared once, whatever the number."""
-    return orjson.dumps(numbers).decode()
 
 
 def _by_id(page: Page) -> int:

@@ -63,8 +63,10 @@ class Crawl:
         self.mapper.commit()
 
     def kill(self) -> None:
+        """And begin anew."""
         self.store._checkpoints.finish()
         self.store.db.close()
+        self.open()
 
 
 def test_what_waits_is_read_with_the_sums_and_written_when_the_map_is_closed(rules: Config) -> None:
@@ -110,7 +112,6 @@ def test_after_a_kill_the_map_says_what_waits(rules: Config) -> None:
     crawl = Crawl(rules)
     crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
     crawl.kill()
-    crawl.open()
     assert crawl.store.counts["links"] == 2
     crawl.take(visit("https://one.test/a", QA))
     assert waiting(crawl.path) == 3
@@ -139,7 +140,6 @@ def test_the_end_of_a_run_adds_up_even_if_it_is_all_that_a_process_takes_in(rule
     crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
     if is_killed:
         crawl.kill()
-        crawl.open()
     crawl.take(RunEvent(1, AT, "finished"))
     assert waiting(crawl.path) == 0
     assert summed(crawl.path) == {("qa.test", "qa.test"): 1, ("qa.test", "one.test"): 1}
@@ -152,7 +152,6 @@ def test_a_new_run_begins_by_adding_up_and_counts_only_what_it_finds_first(rules
     crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
     if is_killed:
         crawl.kill()
-        crawl.open()
     crawl.take(*begun(2), visit(QA, "/1", "https://one.test/a", "https://one.test/b", run=2))
     assert waiting(crawl.path) == 1
     assert summed(crawl.path) == {("qa.test", "qa.test"): 1, ("qa.test", "one.test"): 1}
