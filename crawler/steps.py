@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from crawler.asking import Asker, Later
@@ -21,7 +21,7 @@ from crawler.hosts import RobotsCache
 from crawler.hub import Hub
 from crawler.leases import JOBS_AT_ONCE, Domain, read_jobs
 from crawler.politeness import LedgerMark, Moment, resting
-from crawler.records import DomainEvent, Exchange, PageResult, RobotsResult, dump
+from crawler.records import DomainEvent, Exchange, PageResult, RobotsResult, changed, dump
 from crawler.results import Results, TooLate
 from crawler.robots import Policy
 from crawler.runs import RunWatch
@@ -178,7 +178,7 @@ class Steps:
                 if isinstance(wish, RobotsResult):
                     self._write_robots(domain, wish)
                 elif isinstance(wish, DomainEvent):
-                    self._results.append(dump(replace(wish, at=now_text())))
+                    self._results.append(dump(changed(wish, at=now_text())))
                 elif isinstance(wish, Pause):
                     domain.wish = None
                     domain.tried = wish.tried
@@ -214,11 +214,10 @@ class Steps:
         assert domain.job is not None
         closes = result.closes
         if closes is not None and not closes.request_number:
-            closes = replace(closes, request_number=domain.gate.record.sent)
+            closes = changed(closes, request_number=domain.gate.record.sent)
         ledger = tuple(domain.robots_ledger + domain.ledger)
-        # A record of these many members is not made twice only to be written.
-        body = dump(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
-        end = self._results.append(body, settles=domain)
+        result = changed(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
+        end = self._results.append(dump(result), settles=domain)
         self._count(domain, ledger, end)
         domain.remember(domain.job)
         domain.visit = None
@@ -242,7 +241,7 @@ class Steps:
         ledger = tuple(domain.robots_ledger)
         domain.robots_ledger.clear()
         self._counts.requests += len(ledger)
-        result = replace(result, at=now_text(), boot=moment.boot, ledger=ledger)
+        result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
         end = self._results.append(dump(result))
         self._count(domain, ledger, end)
         domain.delays[result.host] = self._robots.learn(result, moment.wall_ms).crawl_delay_ms

@@ -20,7 +20,6 @@ COMPOSERS = {
 }
 PURE = {
     "crawler.classify",
-    "crawler.records",
     "crawler.states",
     "crawler.traps",
     "crawler.turns",
@@ -32,7 +31,12 @@ PURE = {
     "reporter.inert",
     "reporter.markdown",
 }
-PURE_WITH = {"crawler.urls": {"ada_url"}, "crawler.robots": {"protego"}, "crawler.extract": {"ada_url", "lxml"}}
+PURE_WITH = {
+    "crawler.records": {"msgspec"},
+    "crawler.urls": {"ada_url"},
+    "crawler.robots": {"protego"},
+    "crawler.extract": {"ada_url", "lxml"},
+}
 IMPURE = {"os", "socket", "time", "sqlite3", "subprocess", "threading", "multiprocessing", "random", "select", "signal"}
 HEAVY = ("rich", "lxml", "requests", "urllib3", "sqlite3", "ssl", "multiprocessing", "parsel", "trustme", "ada_url")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.audit import AuditReport, _Boots, audit
-from crawler.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, dump
+from crawler.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
 from crawler.settings import Config, CrawlerSettings
 from crawler.spool import Writer
 from crawler.workspace import Workspace
@@ -107,7 +106,7 @@ def test_a_clock_set_back_across_a_reboot_makes_no_violation(tmp_path: Path) -> 
     back = exchange(10)._replace(at_ms=1_600_000_000_000)
     again = robots(exchange(9000)._replace(at_ms=1_600_000_009_000), boot=NEXT_BOOT, crawl_delay=60.0)
     records = [page(back, boot=NEXT_BOOT, key="/b"), again]
-    assert judge(tmp_path, [replace(record, at="2020-09-13T00:00:00Z") for record in records]).is_clean
+    assert judge(tmp_path, [changed(record, at="2020-09-13T00:00:00Z") for record in records]).is_clean
 
 
 def test_what_was_learned_in_a_boot_counts_in_the_next_one(tmp_path: Path) -> None:
@@ -122,7 +121,7 @@ def test_boots_whose_order_nobody_knows_prove_nothing_about_each_other(tmp_path:
 
     def told(name: str, *visits: PageResult | RobotsResult) -> list[str]:
         first = robots(exchange(0), outcome="unreachable", error="robots-unreachable: http-503", crawl_delay=60.0)
-        return promises(judge(tmp_path / name, [replace(first, at=at)], list(visits)))
+        return promises(judge(tmp_path / name, [changed(first, at=at)], list(visits)))
 
     visit = page(exchange(10, method="HEAD"), exchange(2000), boot=NEXT_BOOT)
     assert told("read elsewhere", visit) == []
@@ -135,7 +134,7 @@ def test_boots_whose_order_nobody_knows_prove_nothing_about_each_other(tmp_path:
     assert (
         told(
             "read in time",
-            replace(late, ledger=(exchange(0, "y.test", took=1),)),
+            changed(late, ledger=(exchange(0, "y.test", took=1),)),
             page(exchange(1010, "y.test"), boot=NEXT_BOOT, domain="y.test"),
         )
         == []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import FrozenInstanceError, replace
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler import records
 from crawler.records import (
     Closure,
     DomainEvent,
@@ -24,6 +22,7 @@ from crawler.records import (
     Release,
     RobotsResult,
     RunEvent,
+    changed,
     dump,
     identity,
     parse,
@@ -119,13 +118,20 @@ def test_any_text_that_is_text_comes_back_as_it_was(
 def test_half_a_surrogate_pair_is_replaced_and_does_not_stop_the_fetcher() -> None:
     page = PageResult(1, "k", "w", "d", "t", "processed", title="a\ud800b", hrefs=("/\udfff", "/x"), ledger=LEDGER)
     again = parse(dump(page))
-    assert again == replace(page, title="a\ufffdb", hrefs=("/\ufffd", "/x"))
+    assert again == changed(page, title="a\ufffdb", hrefs=("/\ufffd", "/x"))
 
 
 def test_members_that_a_newer_program_added_are_ignored() -> None:
     fields = orjson.loads(dump(EXAMPLES[2])) | {"mood": "calm"}
     fields["closes"]["colour"] = "red"
     assert parse(orjson.dumps(fields)) == EXAMPLES[2]
+
+
+def test_members_may_stand_in_any_order() -> None:
+    fields = orjson.loads(dump(EXAMPLES[2]))
+    assert parse(orjson.dumps(dict(reversed(fields.items())))) == EXAMPLES[2]
+    with pytest.raises(RecordError, match="record version 2"):
+        parse(orjson.dumps(dict(reversed(fields.items())) | {"v": 2}))
 
 
 def test_members_with_defaults_may_be_missing() -> None:
@@ -154,12 +160,15 @@ def test_members_with_defaults_may_be_missing() -> None:
         (b'{"v":1,"kind":"page","run":1,"hrefs":"abc"}', "a broken page record"),
         (b'{"v":1,"kind":"page","run":1,"hrefs":["/a",1]}', "a broken page record"),
         (b'{"v":1,"kind":"page","run":1,"ledger":[[1,1,"GET","h",200,1,7]]}', "a broken page record"),
-        (b'{"v":1,"kind":"page","run":1,"key":null,"wire":"w","domain":"d","at":"t","state":"failed"}', "key is a"),
+        (
+            b'{"v":1,"kind":"page","run":1,"key":null,"wire":"w","domain":"d","at":"t","state":"failed"}',
+            r"`null` - at `\$\.key`",
+        ),
         (
             b'{"v":1,"kind":"page","run":1,"key":"k","wire":"w","domain":"d","at":"t","state":"queued"}',
             "no visit ends as",
         ),
-        (b'{"v":1,"kind":"robots","run":9223372036854775808,"domain":"d"}', "run is 9223372036854775808"),
+        (b'{"v":1,"kind":"robots","run":9223372036854775808,"domain":"d"}', r"int` <= .* - at `\$\.run`"),
         (b'{"v":1,"kind":"feed","run":1,"work":[[["a"],1]]}', "a broken feed record"),
         (
             b'{"v":1,"kind":"domain","run":1,"domain":"d","at":"t","event":"closed","closes":{}}',
@@ -183,7 +192,7 @@ def test_a_line_that_is_no_record_is_refused_with_the_reason(line: bytes, words:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from([*sorted(records._FIELDS["page"]), "v", "kind", "work", "done"]), inner, max_size=6
+                st.sampled_from([*PageResult.__struct_fields__, "v", "kind", "work", "done"]), inner, max_size=6
             )
         ),
     ).map(lambda value: orjson.dumps({"v": 1, "kind": "page"} | value if isinstance(value, dict) else value))
@@ -197,7 +206,7 @@ def test_whatever_stands_on_a_line_parse_returns_a_record_or_raises_record_error
 
 
 def test_records_cannot_be_changed() -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         EXAMPLES[0].run = 2  # type: ignore[misc]
 
 

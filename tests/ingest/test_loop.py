@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawler.control import StageControl
-from crawler.records import DomainEvent, Feed, PageResult, Result, RunEvent, dump, parse
+from crawler.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
 from crawler.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.spool import Reader, Writer, end_of, segment_path, segments
 from crawler.workspace import RoleTaken, Workspace
@@ -335,7 +335,7 @@ def test_replay_gives_the_same_digest_and_says_so_for_parts_too(rules: Config, t
 
 
 def test_replay_until_and_run_take_a_part(rules: Config, tmp_path: Path) -> None:
-    early, late = results()[:2], [replace(r, at=LATER) for r in results()[2:] if isinstance(r, PageResult)]
+    early, late = results()[:2], [changed(r, at=LATER) for r in results()[2:] if isinstance(r, PageResult)]
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", [*early, *late])
     write(rules, "fetcher-02", begun(2, LATER))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
+from crawler.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, changed, dump
 from crawler.settings import Config
 from crawler.spool import Writer, segment_path, segments
 from crawler.workspace import Workspace
@@ -27,7 +27,7 @@ def two_runs(rules: Config) -> tuple[Terrain, Terrain]:
     second.pages[TWO] = ("error", "failed")
     for run, terrain in ((1, first), (2, second)):
         at = AT if run == 1 else LATER
-        found = [replace(result, at=at) for result in results_of(terrain, read_plainly(terrain, 2), run)]
+        found = [changed(result, at=at) for result in results_of(terrain, read_plainly(terrain, 2), run)]
         write(rules, "scheduler", begun(run, at))
         write(rules, "fetcher-01", found[::2], segment_bytes=300)
         write(rules, "fetcher-02", found[1::2], segment_bytes=300)
@@ -91,7 +91,7 @@ def test_any_number_of_fetchers_gives_the_same_replay(rules: Config, tmp_path: P
 
 def test_a_clock_set_back_in_the_middle_changes_nothing(rules: Config, tmp_path: Path) -> None:
     write(rules, "scheduler", begun(1, LATER))
-    backwards = [replace(result, at=f"2026-01-01T00:00:{50 - n:02d}.000Z") for n, result in enumerate(results())]
+    backwards = [changed(result, at=f"2026-01-01T00:00:{50 - n:02d}.000Z") for n, result in enumerate(results())]
     write(rules, "fetcher-01", backwards[:3])
     write(rules, "fetcher-02", backwards[3:])
     replay(rules, tmp_path / "new.db")
@@ -175,7 +175,7 @@ def test_nofollow_that_is_not_obeyed_makes_links_like_any_other(rules: Config, t
     terrain = web()
     terrain.pages[QA] = ("links", [ONE], True)
     write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", [replace(visit(QA, QA, ONE), nofollow=True)])
+    write(rules, "fetcher-01", [changed(visit(QA, QA, ONE), nofollow=True)])
     replay(rules, tmp_path / "obeyed.db")
     assert states(tmp_path / "obeyed.db")[ONE] == "discovered"
     replay(replace(rules, crawler=replace(rules.crawler, obey_nofollow=False)), tmp_path / "ignored.db")
@@ -205,7 +205,7 @@ def test_progress_is_told_and_ends_with_everything(
 ) -> None:
     monkeypatch.setattr("ingest.replay.BATCH", 20)
     write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", [replace(results()[0], error=str(n)) for n in range(100)])
+    write(rules, "fetcher-01", [changed(results()[0], error=str(n)) for n in range(100)])
     told: list[tuple[int, int]] = []
     replay(rules, tmp_path / "new.db", progress=lambda done, total: told.append((done, total)))
     assert len(told) >= 3
