@@ -14,29 +14,46 @@ T = TypeVar("T")
 TICK_NS = 4_000_000  # waits end on the ticks of a coarse clock: one wake-up for all that is due by then
 
 
+def _none(item: object) -> int:
+    return 0
+
+
 class DueQueue(Generic[T]):
     """Hands each item out once, not before it is due. Times are monotonic nanoseconds.
+
+    Where more is due than can be taken, whatever has waited longest goes first, and `handicap` (nanoseconds of an item)
+    says how much longer it has to have waited than others.
 
     `wake` is called when whoever takes may have to look earlier than `patience` said.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], handicap: Callable[[T], int] = _none) -> None:
         self._wake = wake
+        self._handicap = handicap
         self._taker: int | None = None
         self._condition = threading.Condition()
-        self._heap: list[tuple[int, int, T]] = []
+        self._heap: list[tuple[int, int, T]] = []  # by the moment they are due
+        self._line: list[tuple[int, int, int, T]] = []  # those that are due, by that moment and their handicap
         self._pushed = 0
         self._is_held = False
         self._taken = 0
         self._keeps: Callable[[T, int], bool] | None = None
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._heap) + len(self._line)
 
     def first(self) -> tuple[int, T] | None:
         """When something is due next, and what. Takes no lock: it may be called from a signal handler."""
-        heap = self._heap[:1]
-        return (heap[0][0], heap[0][2]) if heap else None
+        for _, due, _, item in self._line[:1]:
+            return due, item
+        for due, _, item in self._heap[:1]:
+            return due, item
+        return None
+
+    @property
+    def has_due(self) -> bool:
+        """Would `take` find something?"""
+        return self.patience() == 0.0
 
     @property
     def is_held(self) -> bool:
@@ -64,16 +81,24 @@ class DueQueue(Generic[T]):
         """
         self._taker = threading.get_ident()
         with self._condition:
-            if self._is_held or not self._heap or self._heap[0][0] > time.monotonic_ns():
+            if self._is_held:
+                return None
+            heap, line, now = self._heap, self._line, time.monotonic_ns()
+            while heap and heap[0][0] <= now:
+                due, number, item = heapq.heappop(heap)
+                heapq.heappush(line, (due + self._handicap(item), due, number, item))
+            if not line:
                 return None
             self._taken += 1
-            return heapq.heappop(self._heap)[2]
+            return heapq.heappop(line)[3]
 
     def patience(self) -> float:
         """In how many seconds `take` is worth asking again, if nobody calls `wake` before."""
         with self._condition:
-            if self._is_held or not self._heap:
+            if self._is_held or not (self._heap or self._line):
                 return math.inf
+            if self._line:
+                return 0.0
             due = self._heap[0][0]
         return max(0, due + -due % TICK_NS - time.monotonic_ns()) / 1e9
 
@@ -94,15 +119,18 @@ class DueQueue(Generic[T]):
         with self._condition:
             self._keeps = keeps
             self._heap = [entry for entry in self._heap if keeps(entry[2], entry[0])]
+            self._line = [entry for entry in self._line if keeps(entry[3], entry[1])]
             heapq.heapify(self._heap)
+            heapq.heapify(self._line)
             self._condition.notify_all()
 
     def clear(self) -> None:
         with self._condition:
             self._heap.clear()
+            self._line.clear()
             self._condition.notify_all()
 
     def wait_until_empty(self, seconds: float) -> bool:
         """Is everything out, and dealt with? Waits so long for it, once the queue is ending."""
         with self._condition:
-            return self._condition.wait_for(lambda: not self._heap and not self._taken, seconds)
+            return self._condition.wait_for(lambda: not self and not self._taken, seconds)

@@ -79,7 +79,7 @@ class Fetcher:
         self._clock = clock
         self._parent = os.getppid() if watch_parent else None
         self._hub = Hub()
-        self._queue: DueQueue[Domain] = DueQueue(self._hub.wake)
+        self._queue: DueQueue[Domain] = DueQueue(self._hub.wake, Domain.handicap)
         self._runs = RunWatch(self._workspace)
         self._trouble: Exception | None = None
         self.counts = Counts()

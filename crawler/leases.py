@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import zlib
 from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ BOOKMARK = "bookmark.json"
 JOBS_AT_ONCE = 64
 REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
 MOST_NAMES = 64
+_HANDICAP_NS = 10_000_000  # for every request so far; a page takes two
+_LARGEST_HANDICAP_NS = 2_000_000_000
 _START = Cursor()
 
 
@@ -125,6 +128,7 @@ class Domain:
     """A leased domain: its jobs, its visit under way, its gate and its place in the spools."""
 
     __slots__ = (
+        "_stagger",
         "bookmark",
         "closed_run",
         "closes",
@@ -157,6 +161,8 @@ class Domain:
 
     def __init__(self, name: str, lease: Lease, gate: Gate, reader: Reader, bookmark: Bookmark) -> None:
         self.name = name
+        # Or else all would keep step: all HEADs are quickly done, and then nobody is due for as long as the pause is.
+        self._stagger = zlib.crc32(name.encode()) % (2 * _HANDICAP_NS)
         self.lease = lease
         self.gate = gate
         self.reader = reader
@@ -184,6 +190,14 @@ class Domain:
         self.is_idle = True
         self.is_nudged = False
         self.idle_since = 0.0
+
+    def handicap(self) -> int:
+        """By how many nanoseconds it stands behind a domain that has not been asked yet, when both are due.
+
+        So whoever was found late catches up, and small sites are done early, when there is more to do than can be done
+        at once. It is bounded: whoever has had much waits a little, and not for all others to have had as much.
+        """
+        return min(self.gate.record.sent * _HANDICAP_NS, _LARGEST_HANDICAP_NS) + self._stagger
 
     def remember(self, job: Job) -> None:
         self.recent[job.run, job.key] = None

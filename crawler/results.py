@@ -80,10 +80,10 @@ class Results:
             end = self._writer.end
         return LedgerMark(self.number, end.segment, end.offset)
 
-    def tell_ingest(self) -> None:
-        """Wake the ingest, but not for every page."""
+    def tell_ingest(self, *, more_to_come: bool) -> None:
+        """Wake the ingest, but not for every page while there are more to come: then one of those wakes it."""
         now = time.monotonic()
-        if now - self._rang_at >= RING_EVERY:
+        if not more_to_come or now - self._rang_at >= RING_EVERY:
             self._rang_at = now
             self._ring_ingest()
 

@@ -233,7 +233,7 @@ class Steps:
                 log.info("%s: %s (%s)", result.wire, result.state, result.error)
             else:
                 log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
-        self._results.tell_ingest()
+        self._results.tell_ingest(more_to_come=self._queue.has_due)
 
     def _write_robots(self, domain: Domain, result: RobotsResult) -> None:
         """Write down what was learned, then act on it: the proof comes before what it allows."""

@@ -121,6 +121,49 @@ def test_whoever_takes_does_not_wake_itself() -> None:
     assert len(woken) == 1
 
 
+def test_of_those_that_are_due_whoever_has_the_smaller_handicap_goes_first() -> None:
+    handicaps = {"old and large": 2_000, "new": 0, "as new, a little later": 0, "old and small": 500}
+    queue: DueQueue[str] = DueQueue(lambda: None, handicaps.__getitem__)
+    queue.push("old and large", 10)
+    queue.push("as new, a little later", 30)
+    queue.push("new", 20)
+    queue.push("old and small", 15)
+    assert queue.first() == (10, "old and large")
+    assert [queue.take() for _ in range(4)] == ["new", "as new, a little later", "old and small", "old and large"]
+
+
+def test_a_handicap_delays_nobody_who_is_alone_and_lets_nobody_wait_for_ever() -> None:
+    queue: DueQueue[str] = DueQueue(lambda: None, lambda item: 1_000 if item == "old" else 0)
+    queue.push("old", 10)
+    assert queue.has_due
+    assert queue.take() == "old"
+    assert not queue.has_due
+    queue.push("old", 10)
+    for due in (900, 1_000, 1_100):
+        queue.push(f"new, due at {due}", due)
+    assert [queue.take() for _ in range(4)] == ["new, due at 900", "new, due at 1000", "old", "new, due at 1100"]
+
+
+def test_what_stands_in_line_is_part_of_the_queue() -> None:
+    """`take` looks at all that is due and hands out one: what is left is counted, told, filtered and cleared too."""
+    queue: DueQueue[str] = DueQueue(lambda: None)
+    for due, item in enumerate(["first", "second", "third"]):
+        queue.push(item, due)
+    queue.push("far off", 10**18)
+    assert queue.take() == "first"
+    assert len(queue) == 3
+    assert queue.first() == (1, "second")
+    assert queue.patience() == 0.0
+    queue.hold(True)
+    assert queue.take() is None
+    assert queue.patience() > 3600
+    queue.hold(False)
+    queue.end(lambda item, due: item != "second" and due < 100)
+    assert (len(queue), queue.first()) == (1, (2, "third"))
+    queue.clear()
+    assert (len(queue), queue.first(), queue.take()) == (0, None, None)
+
+
 def test_an_ending_queue_keeps_only_what_is_worth_waiting_for() -> None:
     queue: DueQueue[str] = DueQueue(lambda: None)
     queue.push("soon", 10)

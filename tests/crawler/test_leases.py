@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from crawler.hosts import RobotsCache
-from crawler.leases import BOOKMARK, Bookmark, read_bookmark, take_lease, write_bookmark
+from crawler.leases import BOOKMARK, Bookmark, Domain, read_bookmark, take_lease, write_bookmark
+from crawler.politeness import Gate, GateRecord
 from crawler.records import RobotsResult
-from crawler.spool import Cursor
+from crawler.spool import Cursor, Reader
 from crawler.workspace import Workspace
 
 
@@ -45,6 +46,25 @@ def test_a_lease_is_held_by_one(workspace: Workspace) -> None:
     assert take_lease(workspace, "b.test") is not None
     mine.release()
     assert take_lease(workspace, "a.test") is not None
+
+
+def test_a_domain_that_has_had_more_stands_behind_but_not_for_ever(workspace: Workspace) -> None:
+    def handicap(name: str, requests: int) -> int:
+        lease = take_lease(workspace, name)
+        assert lease is not None
+        domain = Domain(name, lease, Gate(workspace.gate_of(name)), Reader(workspace.jobs_of(name)), Bookmark())
+        domain.gate.record = GateRecord(sent=requests)
+        found = domain.handicap()
+        domain.drop()
+        return found
+
+    assert handicap("a.test", 0) < handicap("a.test", 1) < handicap("a.test", 50)
+    assert handicap("a.test", 50_000) == handicap("a.test", 5_000_000) < 3_000_000_000
+    a_page_more = handicap("a.test", 2) - handicap("a.test", 0)
+    alike = sorted(handicap(f"{number}.test", 10) for number in range(40))
+    assert alike[-1] - alike[0] < a_page_more, "what tells them apart is what they have had"
+    middle = (alike[0] + alike[-1]) / 2
+    assert 10 < sum(each < middle for each in alike) < 30, "half are at a HEAD while half are at a GET"
 
 
 # -- robots.txt by host ------------------------------------------------------------------------------------

@@ -111,8 +111,12 @@ def test_a_job_that_needs_no_result_is_settled_with_the_next_sync(results: Resul
 def test_the_ingest_is_woken_once_for_many_pages_and_once_for_a_sync(results: Results, rings: list[None]) -> None:
     for _ in range(50):
         results.append(BODY)
-        results.tell_ingest()
+        results.tell_ingest(more_to_come=True)
     assert len(rings) < 50
+    for _ in range(3):
+        before = len(rings)
+        results.tell_ingest(more_to_come=False)
+        assert len(rings) == before + 1, "nobody else would wake it"
     before = len(rings)
     results.sync(0.0)
     assert len(rings) == before + 1
