@@ -48,7 +48,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-domain-requests": whole_number(1, U32),
         "workers": whole_number(0, _MOST_WORKERS),
         "max-active-domains": whole_number(1, 100_000),
-        "jobs-per-domain": whole_number(1, 10_000),
+        "jobs-per-domain": whole_number(0, 10_000),
         "head-requests": checks.one_of("always", "auto", "never"),
         "on-429": checks.one_of("suspend", "wait"),
         "max-retry-after": whole_number(0, U63, _MS),

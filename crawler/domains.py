@@ -2,8 +2,8 @@
 
     releases, job folders ──▶ heard of ──▶ leased, its predecessor's work taken over ──▶ let go, once idle for a while
 
-Every fetcher hears of every release. The one that a domain's name points to tries at once, the others after a while:
-a domain whose fetcher is slow, full or dead finds another one.
+Every fetcher hears of every release. The one whose turn it is tries at once, the others after a while: a domain whose
+fetcher is slow, full or dead finds another one.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ class Domains:
             except RecordError:
                 continue
             if isinstance(record, Release):
-                self._hear(record.domain, now)
+                self._hear(record.domain, record.turn, now)
         if now - self._scanned_at >= SCAN_EVERY or not self._scanned_at:
             self._scanned_at = now
             self._scan_jobs(now)
 
-    def _hear(self, domain: str, now: float) -> None:
+    def _hear(self, domain: str, turn: int, now: float) -> None:
         """There may be new jobs for this domain."""
         mine = self._held.get(domain)
         if mine is not None:
             self._steps.nudge(mine)
-        elif zlib.crc32(domain.encode()) % self._workers == self._index % self._workers:
+        elif turn % self._workers == self._index % self._workers:
             self._heard[domain] = (now, 1.0)
         elif domain not in self._heard:
             self._heard[domain] = (now + LOOK_AGAIN, LOOK_AGAIN)
@@ -112,7 +112,7 @@ class Domains:
                 reader.close()
                 domain = jobs[0][0].domain if jobs else None
             if domain is not None and domain not in self._held:
-                self._hear(domain, now)
+                self._hear(domain, zlib.crc32(domain.encode()), now)  # nobody says whose turn it is
 
     # -- taking --------------------------------------------------------------------------------------
 

@@ -166,11 +166,15 @@ class RunEvent(_Record, frozen=True, tag="run"):
 
 
 class Release(_Record, frozen=True, tag="release"):
-    """The scheduler has put new jobs into this domain's spool."""
+    """The scheduler has put new jobs into this domain's spool.
+
+    `turn` numbers the domains in the order of their first jobs: the fetchers take them in turns.
+    """
 
     run: Number
     domain: str
     count: Number
+    turn: Number = 0
 
 
 class Feed(_Record, frozen=True, tag="feed"):

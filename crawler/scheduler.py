@@ -8,7 +8,7 @@ own result spool before they take effect.
 Invariants:
 - a page is released once, unless its visit left no trace (see `_release_again`);
 - a released page is outstanding until its frontier row is gone, and its job segment stays until then;
-- memory holds the names of domains with waiting pages, and the outstanding pages: never the frontier;
+- memory holds the names of domains with pages to visit, and the outstanding pages: never the frontier;
 - nothing is released before the map has taken in this process's own run event, and so all decisions before it.
 """
 
@@ -25,7 +25,7 @@ from crawler.frontier import Frontier, MapAway, Waiting
 from crawler.jobs import JobSpools, remove_segment, remove_segments_below
 from crawler.records import FamilyEvent, Feed, Job, RecordError, Release, RunEvent, dump, parse
 from crawler.runs import Run, RunStatus, read_run, standing, write_run
-from crawler.settings import Config
+from crawler.settings import Config, CrawlerSettings
 from crawler.spool import Cursor, Reader, Writer, end_of
 from crawler.turns import Turns
 from crawler.workspace import Workspace
@@ -38,17 +38,41 @@ _AWAY = 0.25  # seconds between looks for something that must come soon
 _CHECK_EVERY = 5.0  # seconds between comparisons with the table, in case a hint was lost
 _LOST_AFTER = 10.0  # seconds without news before a domain is looked at closely; doubled by each fruitless release
 _WINDOWS_A_STEP = 64
+_WINDOW, _LARGEST_WINDOW = 16, 64
+_WINDOW_MS = 6000
 _SMALL_SEGMENT = 1024 * 1024  # the release spool is only ever tailed
+
+
+def window_for(settings: CrawlerSettings) -> int:
+    """How many released jobs a domain may have waiting.
+
+    Few, so that a nearer page that is found meanwhile need not wait for many others; but enough for the seconds that
+    pass until the map has taken in what was done of them, and the next are released.
+    """
+    fastest = max(2 * settings.minimum_time_on_page, 1)  # ms a page: HEAD and GET
+    return settings.jobs_per_domain or max(_WINDOW, min(-(-_WINDOW_MS // fastest), _LARGEST_WINDOW))
 
 
 class _Active:
     """A domain with outstanding pages."""
 
-    __slots__ = ("families", "fruitless", "has_more", "heard_at", "id", "name", "outstanding", "priority", "segments")
+    __slots__ = (
+        "families",
+        "fruitless",
+        "has_more",
+        "heard_at",
+        "id",
+        "name",
+        "outstanding",
+        "priority",
+        "segments",
+        "turn",
+    )
 
-    def __init__(self, name: str, number: int, now: float) -> None:
+    def __init__(self, name: str, number: int, turn: int, now: float) -> None:
         self.name = name
         self.id = number
+        self.turn = turn  # whose of the fetchers it is, unless another one has it
         self.outstanding: dict[int, str] = {}  # page → key
         self.families: dict[int, int] = {}  # page → family, of those that are in one
         self.segments: dict[int, set[int]] = {}  # job segment → those of its pages that are not settled
@@ -75,8 +99,9 @@ class Scheduler:
         self.frontier = Frontier(config.output.database_path)
         self.run: Run | None = None
         self.released = 0
+        self._turns: dict[str, int] = {}  # domains that have had jobs, numbered as they came
         self._ring = ring
-        self._window = config.crawler.jobs_per_domain
+        self._window = window_for(config.crawler)
         self._most_active = config.crawler.max_active_domains
         self._waiting = Turns()  # domains without outstanding pages
         self._wanting = Turns()  # domains with some, and room for more
@@ -276,7 +301,7 @@ class Scheduler:
                 domain_id = self.frontier.domain_id(job.domain)
                 if domain_id is None:
                     raise MapAway(f"{job.domain} has pages but is not there")
-                domain = self._active[job.domain] = _Active(job.domain, domain_id, now)
+                domain = self._active[job.domain] = self._begin_domain(job.domain, domain_id, now)
             domain.segments.setdefault(number, set()).add(page[0])
             domain.add(page[0], job.key, page[1])
         return any(number in domain.segments for domain in (self._active.get(job.domain) for job in jobs) if domain)
@@ -407,7 +432,7 @@ class Scheduler:
             domain_id = self.frontier.domain_id(name)
             if domain_id is None:
                 return  # a hint about a map that is no more
-            domain = _Active(name, domain_id, now)
+            domain = self._begin_domain(name, domain_id, now)
         limit = self._window + len(domain.outstanding) + 1
         rows = self.frontier.window(domain.id, limit)
         room = self._window - len(domain.outstanding)
@@ -429,6 +454,9 @@ class Scheduler:
         elif rest:
             self._held_back[name] = now + _IDLE
 
+    def _begin_domain(self, name: str, number: int, now: float) -> _Active:
+        return _Active(name, number, self._turns.setdefault(name, len(self._turns) + 1), now)
+
     def _write_jobs(self, domain: _Active, rows: list[Waiting], now: float) -> None:
         assert self.run is not None
         run = self.run.number
@@ -437,7 +465,7 @@ class Scheduler:
         domain.segments[number] = {row.page for row in rows}
         domain.heard_at = now
         self.released += len(rows)
-        self._announced.append(Release(run, domain.name, len(rows)))
+        self._announced.append(Release(run, domain.name, len(rows), domain.turn))
 
     def _announce(self) -> None:
         """Say in which domains there are new jobs, and wake the fetchers, once for all of them."""

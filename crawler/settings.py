@@ -21,7 +21,7 @@ class CrawlerSettings:
     max_domain_requests: int = 500
     workers: int = 0  # fetcher processes; 0: as many as fit the cores
     max_active_domains: int = 256  # domains with released jobs at one time
-    jobs_per_domain: int = 16  # released jobs a domain may have waiting
+    jobs_per_domain: int = 0  # released jobs a domain may have waiting; 0: as its pace asks for
     head_requests: str = "always"  # always | auto | never
     on_429: str = "suspend"  # suspend | wait
     max_retry_after: int = 300_000  # a longer Retry-After is not waited for

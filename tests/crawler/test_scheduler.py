@@ -13,7 +13,7 @@ from filelock import FileLock
 from crawler.frontier import Frontier
 from crawler.records import FamilyEvent, Feed, Job, Record, Release, RunEvent, dump, parse
 from crawler.runs import Run, RunStatus, read_run, standing, write_run
-from crawler.scheduler import Scheduler
+from crawler.scheduler import Scheduler, window_for
 from crawler.settings import Config, CrawlerSettings, OutputSettings, TrapSettings
 from crawler.spool import Cursor, Reader, Writer, end_of, segment_path, segments
 from crawler.turns import Turns
@@ -415,6 +415,26 @@ def test_new_work_in_the_feed_is_released(config: Config, map_: Map, workspace: 
     assert jobs(workspace) == ["https://a.test/", "https://a.test/more", "https://b.test/"]
 
 
+def test_a_domain_keeps_its_turn(config: Config, map_: Map, workspace: Workspace) -> None:
+    for name in ("a.test", "b.test"):
+        map_.add(f"https://{name}/")
+    stage = start(config, map_)
+    map_.visit("https://b.test/")
+    stage.settle_down()
+    for name in ("c.test", "b.test"):
+        map_.add_and_tell(f"https://{name}/more")
+    stage.settle_down()
+    released = [parse(line.body) for line in Reader(workspace.releases)]
+    turns = {(record.domain, record.turn) for record in released if isinstance(record, Release)}
+    assert turns == {("a.test", 1), ("b.test", 2), ("c.test", 3)}
+
+
+@pytest.mark.parametrize(("pause", "window"), [(100, 30), (150, 20), (1000, 16), (60_000, 16), (0, 64)])
+def test_a_window_is_a_few_jobs_or_a_few_seconds_of_them(pause: int, window: int) -> None:
+    assert window_for(CrawlerSettings(minimum_time_on_page=pause)) == window
+    assert window_for(CrawlerSettings(minimum_time_on_page=pause, jobs_per_domain=5)) == 5
+
+
 def test_releases_are_announced_and_the_fetchers_bells_rung_once(
     config: Config, map_: Map, workspace: Workspace
 ) -> None:
@@ -424,7 +444,7 @@ def test_releases_are_announced_and_the_fetchers_bells_rung_once(
         map_.add(f"https://{name}/")
     stage = start(config, map_)
     released = [parse(line.body) for line in Reader(workspace.releases)]
-    assert released == [Release(1, "a.test", 1), Release(1, "b.test", 1)]
+    assert released == [Release(1, "a.test", 1, turn=1), Release(1, "b.test", 1, turn=2)]
     assert sorted(name for name in stage.rung if name.startswith("fetcher")) == ["fetcher-01", "fetcher-02"]
 
 

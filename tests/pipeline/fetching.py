@@ -76,11 +76,11 @@ def release(workspace: Workspace, urls: Iterable[str], run: int = 1) -> list[Job
     for job in jobs:
         by_domain.setdefault(job.domain, []).append(job)
     releases = Writer(workspace.releases)
-    for domain, its_jobs in by_domain.items():
+    for turn, (domain, its_jobs) in enumerate(by_domain.items()):
         writer = Writer(workspace.jobs_of(domain))
         writer.append_all(dump(job) for job in its_jobs)
         writer.close()
-        releases.append(dump(Release(run, domain, len(its_jobs))))
+        releases.append(dump(Release(run, domain, len(its_jobs), turn)))
     releases.close()
     return jobs
 

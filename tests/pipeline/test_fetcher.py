@@ -22,9 +22,9 @@ from crawler.demo.server import Seen, serve_terrain
 from crawler.fetcher import Fetcher
 from crawler.leases import read_bookmark, take_lease
 from crawler.politeness import Gate
-from crawler.records import DomainEvent, PageResult, RobotsResult
+from crawler.records import DomainEvent, PageResult, RobotsResult, parse
 from crawler.settings import Config, CrawlerSettings, SpoolSettings
-from crawler.spool import end_of
+from crawler.spool import Reader, end_of
 from crawler.wire import UNTRIED
 from crawler.workspace import Workspace
 from tests.pipeline.fetching import (
@@ -428,6 +428,26 @@ def test_jobs_released_while_a_fetcher_runs_are_found(tmp_path: Path) -> None:
             release(workspace, ["https://d0.test/b"])
             wait_for(lambda: len(pages(workspace)) == 3)
             finish(workspace)
+
+
+def test_domains_are_dealt_out_in_turns(tmp_path: Path) -> None:
+    with serve_terrain(PlainTerrain(hosts(8)), tmp_path / "server") as served:
+        config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
+        workspace = prepare(config)
+        with running(start_fetcher(config, tmp_path, 0, 2)), running(start_fetcher(config, tmp_path, 1, 2)):
+            wait_for(lambda: all(workspace.status_of(f"fetcher-{number:02d}").exists() for number in (1, 2)))
+            release(workspace, [f"https://{host}/a" for host in hosts(8)])
+            wait_for(lambda: len(pages(workspace)) == 8)
+            finish(workspace)
+        shares = [
+            {
+                page.domain
+                for line in Reader(workspace.results_of(name))
+                if isinstance(page := parse(line.body), PageResult)
+            }
+            for name in workspace.result_writers()
+        ]
+        assert sorted(map(sorted, shares)) == [list(hosts(8)[0::2]), list(hosts(8)[1::2])]
 
 
 def test_an_idle_domain_is_let_go(tmp_path: Path) -> None:
