@@ -18,7 +18,7 @@ from crawler.politeness import Gate, Moment
 from crawler.records import RecordError, Release, parse
 from crawler.results import Results
 from crawler.settings import Config
-from crawler.spool import Reader, end_of
+from crawler.spool import Cursor, Reader, end_of
 from crawler.steps import Steps
 from crawler.takeover import Takeover
 from crawler.workspace import Workspace, domain_of
@@ -58,7 +58,9 @@ class Domains:
         self._results = results
         self._clock = clock
         self._takeover = Takeover(workspace, config, results)
-        self._releases = Reader(workspace.releases, end_of(workspace.releases))
+        # From a little while ago on: who starts later than others must know what they know, or else each of them might
+        # leave a domain to the other one.
+        self._releases = Reader(workspace.releases, Cursor(end_of(workspace.releases).segment, 0))
         self._held: dict[str, Domain] = {}
         self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
         self._scanned_at = 0.0
@@ -111,7 +113,7 @@ class Domains:
                 jobs = read_jobs(reader, 1)
                 reader.close()
                 domain = jobs[0][0].domain if jobs else None
-            if domain is not None and domain not in self._held:
+            if domain is not None and domain not in self._held and domain not in self._heard:
                 self._hear(domain, zlib.crc32(domain.encode()), now)  # nobody says whose turn it is
 
     # -- taking --------------------------------------------------------------------------------------
