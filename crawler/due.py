@@ -52,8 +52,9 @@ class DueQueue(Generic[T]):
 
     @property
     def has_due(self) -> bool:
-        """Would `take` find something?"""
-        return self.patience() == 0.0
+        """Would `take` find something? Takes no lock."""
+        first = self.first()
+        return first is not None and not self._is_held and first[0] <= time.monotonic_ns()
 
     @property
     def is_held(self) -> bool:
