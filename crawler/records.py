@@ -232,36 +232,31 @@ def parse(line: bytes) -> Record:
     """The record of a whole line. Raises RecordError with what is wrong with it."""
     try:
         if not line.startswith(_VERSION):  # as every writer begins; but any order of members will do
-            _check_version(line)
+            _kind_of(line)
         record = _decode(line)
+    except RecordError:
+        raise
     except (ValueError, RecursionError) as problem:
-        raise RecordError(_reason(line, problem)) from None
+        raise RecordError(f"a broken {_kind_of(line)} record: {problem}") from None
     if type(record) is PageResult and record.state not in _STATES:
         raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
     return record
 
 
-def _check_version(line: bytes) -> None:
-    fields = msgspec.json.decode(line)
-    version = fields.get("v") if isinstance(fields, dict) else None
-    if version != VERSION or version is True:
-        raise ValueError
-
-
-def _reason(line: bytes, problem: Exception) -> str:
-    """Why there is no record on this line."""
+def _kind_of(line: bytes) -> str:
+    """Which record the line says it is. Raises RecordError if it is none of this version's."""
     try:
         fields = msgspec.json.decode(line)
-    except (ValueError, RecursionError) as broken:
-        return f"not JSON: {broken}"
+    except (ValueError, RecursionError) as problem:
+        raise RecordError(f"not JSON: {problem}") from None
     if not isinstance(fields, dict):
-        return "not a JSON object"
+        raise RecordError("not a JSON object")
     version, kind = fields.get("v"), fields.get("kind")
     if version != VERSION or version is True:
-        return f"record version {version!r}; this program reads version {VERSION}"
+        raise RecordError(f"record version {version!r}; this program reads version {VERSION}")
     if not isinstance(kind, str) or kind not in _KINDS:
-        return f"unknown kind of record: {kind!r}"
-    return f"a broken {kind} record: {problem}"
+        raise RecordError(f"unknown kind of record: {kind!r}")
+    return kind
 
 
 def identity(result: PageResult) -> tuple[int, str]:

@@ -21,7 +21,7 @@ from crawler.workspace import Workspace
 
 SYNC_EVERY = 0.4  # seconds
 BOOKMARK_EVERY = 60.0  # an fsync for every domain; whoever takes over reads what was written since
-BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of results that a takeover should have to read at most
+BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of results that a takeover should have to read of others, at most
 RING_EVERY = 0.1
 
 

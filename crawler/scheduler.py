@@ -8,7 +8,7 @@ own result spool before they take effect.
 Invariants:
 - a page is released once, unless its visit left no trace (see `_release_again`);
 - a released page is outstanding until its frontier row is gone, and its job segment stays until then;
-- memory holds the names of domains with pages to visit, and the outstanding pages: never the frontier;
+- memory holds the names of domains that have had pages to visit, and the outstanding pages: never the frontier;
 - nothing is released before the map has taken in this process's own run event, and so all decisions before it.
 """
 
@@ -56,23 +56,11 @@ def window_for(settings: CrawlerSettings) -> int:
 class _Active:
     """A domain with outstanding pages."""
 
-    __slots__ = (
-        "families",
-        "fruitless",
-        "has_more",
-        "heard_at",
-        "id",
-        "name",
-        "outstanding",
-        "priority",
-        "segments",
-        "turn",
-    )
+    __slots__ = ("families", "fruitless", "has_more", "heard_at", "id", "name", "outstanding", "priority", "segments")
 
-    def __init__(self, name: str, number: int, turn: int, now: float) -> None:
+    def __init__(self, name: str, number: int, now: float) -> None:
         self.name = name
         self.id = number
-        self.turn = turn  # whose of the fetchers it is, unless another one has it
         self.outstanding: dict[int, str] = {}  # page → key
         self.families: dict[int, int] = {}  # page → family, of those that are in one
         self.segments: dict[int, set[int]] = {}  # job segment → those of its pages that are not settled
@@ -301,7 +289,7 @@ class Scheduler:
                 domain_id = self.frontier.domain_id(job.domain)
                 if domain_id is None:
                     raise MapAway(f"{job.domain} has pages but is not there")
-                domain = self._active[job.domain] = self._begin_domain(job.domain, domain_id, now)
+                domain = self._active[job.domain] = _Active(job.domain, domain_id, now)
             domain.segments.setdefault(number, set()).add(page[0])
             domain.add(page[0], job.key, page[1])
         return any(number in domain.segments for domain in (self._active.get(job.domain) for job in jobs) if domain)
@@ -432,7 +420,7 @@ class Scheduler:
             domain_id = self.frontier.domain_id(name)
             if domain_id is None:
                 return  # a hint about a map that is no more
-            domain = self._begin_domain(name, domain_id, now)
+            domain = _Active(name, domain_id, now)
         limit = self._window + len(domain.outstanding) + 1
         rows = self.frontier.window(domain.id, limit)
         room = self._window - len(domain.outstanding)
@@ -454,9 +442,6 @@ class Scheduler:
         elif rest:
             self._held_back[name] = now + _IDLE
 
-    def _begin_domain(self, name: str, number: int, now: float) -> _Active:
-        return _Active(name, number, self._turns.setdefault(name, len(self._turns) + 1), now)
-
     def _write_jobs(self, domain: _Active, rows: list[Waiting], now: float) -> None:
         assert self.run is not None
         run = self.run.number
@@ -465,7 +450,8 @@ class Scheduler:
         domain.segments[number] = {row.page for row in rows}
         domain.heard_at = now
         self.released += len(rows)
-        self._announced.append(Release(run, domain.name, len(rows), domain.turn))
+        turn = self._turns.setdefault(domain.name, len(self._turns) + 1)
+        self._announced.append(Release(run, domain.name, len(rows), turn))
 
     def _announce(self) -> None:
         """Say in which domains there are new jobs, and wake the fetchers, once for all of them."""
