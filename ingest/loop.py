@@ -330,9 +330,10 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
 def gathering_time(before: int, after: int) -> float:
     """Seconds from one batch to the next, by the pages that wait to be visited before and after the one.
 
-    The more wait, the less does anybody wait for new ones.
+    The more wait, the less does anybody wait for new ones. But while they are few and becoming more, the crawl has only
+    begun: they belong to few domains, and most of those are soon done with what is known of them.
     """
-    if after > _GROWING * before:
+    if after > (_GROWING * before if after >= _PLENTY else before):
         return _GATHER
     return max(_GATHER, min(after / _PLENTY, 1.0) * _GATHER_LONG)
 

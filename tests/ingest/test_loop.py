@@ -150,6 +150,7 @@ def test_results_gather_while_there_is_plenty_to_do_without_them() -> None:
     assert few < some < plenty
     assert gathering_time(900_000, 1_000_000) == gathering_time(1_000_001, 1_000_000) == plenty
     assert gathering_time(2_000, 30_000) == gathering_time(0, 1) == few, "domains that were just found wait for jobs"
+    assert gathering_time(1_990, 2_000) == few, "a crawl that has only begun"
 
 
 def test_duplicated_segments_change_nothing(rules: Config) -> None:
