@@ -91,9 +91,9 @@ class Distances:
         return (target & keep) | (arriving & (self._values ^ keep))
 
 
-def reach_bytes(reach: int) -> bytes:
-    """A reach as the database keeps it: as few bytes as it needs."""
-    return reach.to_bytes((reach.bit_length() + 7) // 8, "little")
+def reach_bytes(reach: int) -> bytearray:
+    """A reach as the database keeps it: as few bytes as it needs. (What sqlite3 binds as it is; bytes it adapts.)"""
+    return bytearray(reach.to_bytes((reach.bit_length() + 7) // 8, "little"))
 
 
 def parse_reach(stored: bytes) -> int:

@@ -347,6 +347,8 @@ class Mapper:
             changes.redirects.setdefault(targets[0], set()).add(page.id)
         self._count_links(page, targets, before)
         changes.links[page.id] = (kind, targets)
+        if before:
+            changes.relinked.add(page.id)
         changes.done.append(page)
         self._settle(page)
         if kind != LINK_NOT_FOLLOWED:

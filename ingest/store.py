@@ -502,7 +502,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(path, isolation_level=None, timeout=30, cached_statements=256)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA foreign_keys = ON")
+        # No PRAGMA foreign_keys: the ingest numbers runs and domains itself, and to look every one up took 1 %.
         db.execute("PRAGMA cache_size = -40960")  # 40 MB: a batch goes all over a large map, more gains nothing
         db.execute("PRAGMA wal_autocheckpoint = 0")  # see ingest/checkpoint.py
         db.execute("PRAGMA journal_size_limit = 0")  # a log that begins anew begins as an empty file

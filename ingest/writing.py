@@ -1,7 +1,12 @@
 """A batch's changes into the tables, in the order of the trees they go into.
 
 Rows of one page lie together, sorted keys visit each leaf of an index once, and what can go in as a list does
-(`json_each`): binding a parameter costs more than writing a small row.
+(`json_each`): binding a parameter costs more than writing a small row, most of all None and bytes, for which the
+sqlite3 module looks for an adapter every time (hence `nullif` and bytearrays where it is done often).
+
+A statement that writes many rows says what is to happen if one of them cannot be written: OR ROLLBACK, as an error
+takes the whole batch back anyway, or OR IGNORE. Otherwise SQLite would first copy every page that the statement touches
+into a file, to be able to take back this statement alone: that was more than all that went into the log.
 """
 
 from __future__ import annotations
@@ -25,6 +30,11 @@ from ingest.sums import DomainSums, Visit
 
 _DEEP = 0x7FFF  # depths beyond this do not fit beside a page's number and an origin's
 
+_DEPTH_ROWS = (
+    "INTO page_depths SELECT value >> 15, value >> 31, pattern, value & 0x7fff FROM json_each(?)"
+    " CROSS JOIN origins ON origins.id = (value >> 15) & 0xffff"
+)
+
 
 class Changes:
     """What a batch did, beside the pages and domains themselves. Emptied by every commit."""
@@ -37,6 +47,7 @@ class Changes:
         self.moved_up: dict[int, int] = {}  # domain → least depth among its waiting pages that moved
         self.closed_pages: list[int] = []  # what closures settled, known when they are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
+        self.relinked: set[int] = set()  # those of them that have had links before
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
         self.visits: list[Visit] = []
         self.ends_run = False
@@ -126,7 +137,8 @@ class ChangeWriter:
     def _write_pages(self, done: Changes) -> None:
         self._db.executemany(
             "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
-            " wire_url, domain_id, depth, reach, seen_run, family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " wire_url, domain_id, depth, reach, seen_run, family)"
+            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0))",
             (  # one by one: all of these rows at once would be a good part of a batch's memory
                 (
                     p.id,
@@ -135,14 +147,14 @@ class ChangeWriter:
                     p.state.value,
                     p.at,
                     p.discovered_run,
-                    p.error,
+                    p.error or "",
                     p.hash,
-                    p.wire,
+                    p.wire or "",
                     p.domain.id,
                     p.depth,
                     reach_bytes(p.reach),
                     p.seen_run,
-                    p.family,
+                    p.family or 0,
                 )
                 for p in done.new_pages
             ),
@@ -193,7 +205,7 @@ class ChangeWriter:
         for page in pages:
             same = (page.state.value, page.error, page.depth, page.reach, page.seen_run)
             groups.setdefault(same, []).append(page.id)
-        sql = "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ? WHERE id "
+        sql = "UPDATE OR ROLLBACK pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ? WHERE id "
         single: list[tuple[Any, ...]] = []
         for (state, error, depth, reach, seen), numbers in groups.items():
             values = (state, error, depth, reach_bytes(reach), seen)
@@ -219,22 +231,30 @@ class ChangeWriter:
 
     def _insert_depths(self, ways: dict[tuple[int, int], list[int]]) -> None:
         """(reach before, reach now) → pages. In the order of the table: new pages' rows all go to its end."""
-        rows: list[int] = []  # page (32 bits), origin (16) and depth (15) in one number
+        fresh: list[int] = []  # page (32 bits), origin (16) and depth (15) in one number
+        nearer: dict[int, list[int]] = {}  # depth → page and origin, of rows that are there
         deep: list[tuple[int, int, str, int]] = []
         for (before, after), numbers in ways.items():
+            known = {origin for origin, _ in self._distances.unpack(before)}
             for origin, depth in self._distances.differences(before, after):
                 if depth > _DEEP:
                     deep += [(number << 16 | origin, number, self._origins[origin], depth) for number in numbers]
+                elif origin in known:
+                    nearer.setdefault(depth, []).extend([number << 16 | origin for number in numbers])
                 else:
                     place = origin << 15 | depth
-                    rows += [number << 31 | place for number in numbers]
+                    fresh += [number << 31 | place for number in numbers]
+        written = self._db.execute(f"INSERT OR IGNORE {_DEPTH_ROWS}", (json_list(sorted(fresh)),)).rowcount
+        for depth, found in nearer.items():
+            written += self._db.execute(
+                "UPDATE OR ROLLBACK page_depths SET depth = ? WHERE id IN (SELECT value FROM json_each(?))",
+                (depth, json_list(sorted(found))),
+            ).rowcount
         otherwise = "ON CONFLICT(id) DO UPDATE SET depth = excluded.depth"
-        self._db.execute(
-            "INSERT INTO page_depths SELECT value >> 15, value >> 31, pattern, value & 0x7fff FROM json_each(?)"
-            f" CROSS JOIN origins ON origins.id = (value >> 15) & 0xffff WHERE true {otherwise}",
-            (json_list(sorted(rows)),),
-        )
         self._db.executemany(f"INSERT INTO page_depths VALUES (?, ?, ?, ?) {otherwise}", deep)
+        if written < len(fresh) + sum(map(len, nearer.values())):  # somebody has changed the table by hand
+            everything = fresh + [place << 15 | depth for depth, found in nearer.items() for place in found]
+            self._db.execute(f"INSERT {_DEPTH_ROWS} WHERE true {otherwise}", (json_list(everything),))
 
     def write_moves(self, done: Changes) -> None:
         """Pages of which nothing but the depths changed, however many. They are done with, then."""
@@ -256,27 +276,31 @@ class ChangeWriter:
                 for domain in {register.domains[number] for number in waiting}:
                     done.moved_up[domain] = min(depth, done.moved_up.get(domain, depth))
         self._db.executemany(
-            "UPDATE pages SET depth = ?, reach = ? WHERE id IN (SELECT value FROM json_each(?))",
+            "UPDATE OR ROLLBACK pages SET depth = ?, reach = ? WHERE id IN (SELECT value FROM json_each(?))",
             [(nearest(reach), reach_bytes(reach), json_list(sorted(found))) for reach, found in standings.items()],
         )
         self._insert_depths(depths)
         self._db.executemany(
             # The last bit says whether the domain is a quality domain (`plan.priority`), and stays.
-            "UPDATE frontier SET priority = 2 * ? + (priority & 1) WHERE id IN (SELECT value FROM json_each(?))",
+            "UPDATE OR ROLLBACK frontier SET priority = 2 * ? + (priority & 1)"
+            " WHERE id IN (SELECT value FROM json_each(?))",
             [(depth, json_list(sorted(found))) for depth, found in ranks.items() if found],
         )
         done.moves.clear()
 
     def _write_links(self, done: Changes, run: int) -> None:
         # A page's links go in as one list: a third of the cost of binding them row by row (0.45 against 1.3 µs).
+        found = [
+            (source, run, kind, json_list(sorted(targets)))
+            for source, (kind, targets) in sorted(done.links.items())
+            if targets
+        ]
+        rows = "INTO links SELECT ?1 << 32 | value, ?1, value, ?2, ?2, ?3 FROM json_each(?4)"
+        self._db.executemany(f"INSERT OR ROLLBACK {rows}", [row for row in found if row[0] not in done.relinked])
         self._db.executemany(
-            "INSERT INTO links SELECT ?1 << 32 | value, ?1, value, ?2, ?2, ?3 FROM json_each(?4) WHERE true"
+            f"INSERT {rows} WHERE true"
             " ON CONFLICT(id) DO UPDATE SET last_run = excluded.last_run, kind = excluded.kind",
-            [
-                (source, run, kind, json_list(sorted(targets)))
-                for source, (kind, targets) in sorted(done.links.items())
-                if targets
-            ],
+            [row for row in found if row[0] in done.relinked],
         )
         self._sums.take(done.visits)
         if done.ends_run:
@@ -339,7 +363,8 @@ class ChangeWriter:
             left = self._db.execute(f"DELETE FROM frontier WHERE id IN {listed}", (json_list(gone),))
             self._counts["frontier"] -= left.rowcount
         for rank, numbers in moved.items():
-            self._db.execute(f"UPDATE frontier SET priority = ? WHERE id IN {listed}", (rank, json_list(numbers)))
+            sql = f"UPDATE OR ROLLBACK frontier SET priority = ? WHERE id IN {listed}"
+            self._db.execute(sql, (rank, json_list(numbers)))
         for rank, places in added.items():
             joined = self._db.execute(
                 "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id)"
