@@ -14,6 +14,15 @@ from crawler.states import PageState, slug_of
 
 MAX_REDIRECTS = 10
 
+# To look an enum's member up by its name costs as much as a function call, and this is asked for every page.
+_QUALITY = DomainClass.QUALITY
+_LISTED_AS = {
+    DomainClass.BLACKLISTED: (PageState.BLACKLISTED, None),
+    DomainClass.STUBBED: (PageState.STUBBED, None),
+}
+_DISCOVERED, _TOO_DEEP = (PageState.DISCOVERED, None), (PageState.DEPTH_EXCEEDED, None)
+_QUEUED, _FAILED = PageState.QUEUED, PageState.FAILED
+
 # What the waiting pages of a closed domain become. Where several reasons meet, the first of these counts.
 CLOSED_AS: dict[str, tuple[PageState, str]] = {
     "rate-limited": (PageState.RATE_LIMITED, "rate-limited: the domain answered 429 and was left alone"),
@@ -28,7 +37,7 @@ _PRECEDENCE = list(CLOSED_AS)
 
 def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
-    return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
+    return klass not in _LISTED_AS and nearest is not None and nearest <= max_depth and trap is None
 
 
 def settle(
@@ -49,30 +58,28 @@ def settle(
     redirects loop, or go on too long. `family_error`: its family of look-alikes is closed. `closed`: the reason
     its domain is closed.
     """
-    if klass is DomainClass.BLACKLISTED:
-        return PageState.BLACKLISTED, None
-    if klass is DomainClass.STUBBED:
-        return PageState.STUBBED, None
+    if klass in _LISTED_AS:
+        return _LISTED_AS[klass]
     if nearest is None:
-        return PageState.DISCOVERED, None
+        return _DISCOVERED
     if nearest > max_depth:
-        return PageState.DEPTH_EXCEEDED, None
+        return _TOO_DEEP
     if trap is not None:
-        return PageState.FAILED, trap
+        return _FAILED, trap
     if visited is not None:
         if redirect_error is not None:
-            return PageState.FAILED, redirect_error
+            return _FAILED, redirect_error
         return visited, visit_error
     if family_error is not None:
-        return PageState.FAILED, family_error
+        return _FAILED, family_error
     if closed is not None:
         return CLOSED_AS[closed]
-    return PageState.QUEUED, None
+    return _QUEUED, None
 
 
 def priority(depth: int, klass: DomainClass) -> int:
     """Lower goes first: by depth, and at equal depth quality domains before others."""
-    return 2 * depth + (0 if klass is DomainClass.QUALITY else 1)
+    return 2 * depth + (0 if klass is _QUALITY else 1)
 
 
 def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:

@@ -39,6 +39,8 @@ _PAGES = (
 # One row for all of a page's links: half of what it costs to fetch them one by one.
 _OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
 _CHUNK = 5000
+_STATES = {state.value: state for state in PageState}
+_QUEUED = PageState.QUEUED
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter way can make millions
 
 
@@ -225,7 +227,7 @@ class Store:
         ranks = [
             (page.domain.name, priority(page.depth, page.domain.klass))
             for page in [*done.new_pages, *done.pages.values()]
-            if page.state is PageState.QUEUED and page.depth is not None
+            if page.state is _QUEUED and page.depth is not None
         ]
         moved_up = [(self.register.domain_names[number], depth) for number, depth in done.moved_up.items()]
         ranks += [(name, priority(depth, self.classifier.classify(name).klass)) for name, depth in moved_up]
@@ -309,7 +311,7 @@ class Store:
         domain = self._domains.get(domain_id)
         assert domain is not None
         page = Page(number, key, hash_, wire, domain, first, "")
-        page.state = page.stored_state = PageState(state)
+        page.state = page.stored_state = _STATES[state]
         page.error = error
         page.reach = page.stored_reach = parse_reach(reach)
         page.depth = depth
@@ -317,7 +319,7 @@ class Store:
         page.visited_run = page.stored_visited_run = visited
         page.redirect_to = redirect
         page.family = family
-        if page.state is PageState.QUEUED and depth is not None:
+        if page.state is _QUEUED and depth is not None:
             page.stored_priority = priority(depth, page.domain.klass)
         page.trap = shape_error(key, self.config.traps) if not page.domain.is_listed else None
         if visited is not None and visited == seen:

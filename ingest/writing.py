@@ -28,6 +28,8 @@ from ingest.register import BLACKLISTED, QUEUED, STUBBED, Register
 from ingest.schema import json_list
 from ingest.sums import DomainSums, Visit
 
+_TEXTS = {state: state.value for state in PageState}  # what sqlite3 binds as it is
+_QUEUED = PageState.QUEUED
 _DEEP = 0x7FFF  # depths beyond this do not fit beside a page's number and an origin's
 
 _DEPTH_ROWS = (
@@ -144,7 +146,7 @@ class ChangeWriter:
                     p.id,
                     p.key,
                     p.domain.name,
-                    p.state.value,
+                    _TEXTS[p.state],
                     p.at,
                     p.discovered_run,
                     p.error or "",
@@ -172,7 +174,7 @@ class ChangeWriter:
             " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
             [
                 (
-                    p.state.value,
+                    _TEXTS[p.state],
                     p.error,
                     p.depth,
                     reach_bytes(p.reach),
@@ -203,7 +205,7 @@ class ChangeWriter:
         """
         groups: dict[tuple[str, str | None, int | None, int, int], list[int]] = {}
         for page in pages:
-            same = (page.state.value, page.error, page.depth, page.reach, page.seen_run)
+            same = (_TEXTS[page.state], page.error, page.depth, page.reach, page.seen_run)
             groups.setdefault(same, []).append(page.id)
         sql = "UPDATE OR ROLLBACK pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ? WHERE id "
         single: list[tuple[Any, ...]] = []
@@ -345,9 +347,9 @@ class ChangeWriter:
         moved: dict[int, list[int]] = {}
         gone: list[int] = []
         for page in [*done.new_pages, *done.pages.values()]:
-            is_queued = page.state is PageState.QUEUED
+            is_queued = page.state is _QUEUED
             # The frontier of a new run begins empty: what the run before left waiting is not in it.
-            was_queued = page.stored_state is PageState.QUEUED and not page.is_reentered
+            was_queued = page.stored_state is _QUEUED and not page.is_reentered
             if is_queued:
                 assert page.depth is not None
                 rank = priority(page.depth, page.domain.klass)
