@@ -31,7 +31,8 @@ class DueQueue(Generic[T]):
         self._wake = wake
         self._handicap = handicap
         self._taker: int | None = None
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)  # entering it is slow; only whoever waits does
         self._heap: list[tuple[int, int, T]] = []  # by the moment they are due
         self._line: list[tuple[int, int, int, T]] = []  # those that are due, by that moment and their handicap
         self._pushed = 0
@@ -66,7 +67,7 @@ class DueQueue(Generic[T]):
 
     def push(self, item: T, due_ns: int) -> None:
         """Put an item in. When the queue is ending, what is not worth waiting for is dropped."""
-        with self._condition:
+        with self._lock:
             if self._keeps is not None and not self._keeps(item, due_ns):
                 return
             self._pushed += 1
@@ -81,7 +82,7 @@ class DueQueue(Generic[T]):
         Every item taken must be reported with `done`, even if it was pushed again.
         """
         self._taker = threading.get_ident()
-        with self._condition:
+        with self._lock:
             if self._is_held:
                 return None
             heap, line, now = self._heap, self._line, time.monotonic_ns()
@@ -95,7 +96,7 @@ class DueQueue(Generic[T]):
 
     def patience(self) -> float:
         """In how many seconds `take` is worth asking again, if nobody calls `wake` before."""
-        with self._condition:
+        with self._lock:
             if self._is_held or not (self._heap or self._line):
                 return math.inf
             if self._line:
@@ -105,7 +106,7 @@ class DueQueue(Generic[T]):
 
     def done(self) -> None:
         """What was taken has been dealt with."""
-        with self._condition:
+        with self._lock:
             self._taken -= 1
             if self._keeps is not None:
                 self._condition.notify_all()
@@ -117,7 +118,7 @@ class DueQueue(Generic[T]):
 
     def end(self, keeps: Callable[[T, int], bool]) -> None:
         """From now on keep only what is still worth waiting for."""
-        with self._condition:
+        with self._lock:
             self._keeps = keeps
             self._heap = [entry for entry in self._heap if keeps(entry[2], entry[0])]
             self._line = [entry for entry in self._line if keeps(entry[3], entry[1])]
@@ -126,7 +127,7 @@ class DueQueue(Generic[T]):
             self._condition.notify_all()
 
     def clear(self) -> None:
-        with self._condition:
+        with self._lock:
             self._heap.clear()
             self._line.clear()
             self._condition.notify_all()

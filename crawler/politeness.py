@@ -194,25 +194,26 @@ def _ended(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
 
 
 def pack(record: GateRecord, sequence: int) -> bytes:
-    closes, ended = record.closes, record.ended
+    run, sent, ledgered, is_in_flight, ended, crawl_delay_ms, closes, untold, mark, rest_ms, tried = record
+    boot, mono_ns, wall_ms = ended or ("", -1, 0)
     body = _LAYOUT.pack(
         _MAGIC,
         sequence,
-        record.run,
-        record.sent,
-        record.ledgered,
-        record.is_in_flight,
+        run,
+        sent,
+        ledgered,
+        is_in_flight,
         _CLOSED.index(closes.reason) if closes else 0,
         closes.request_number if closes else 0,
         -1 if closes is None or closes.limit is None else closes.limit,
-        record.crawl_delay_ms,
-        _bytes_of(ended.boot) if ended else b"",
-        ended.mono_ns if ended else -1,
-        ended.wall_ms if ended else 0,
-        record.untold,
-        *record.mark,
-        record.rest_ms,
-        *record.tried,
+        crawl_delay_ms,
+        _bytes_of(boot),
+        mono_ns,
+        wall_ms,
+        untold,
+        *mark,
+        rest_ms,
+        *tried,
     )
     return body + zlib.crc32(body).to_bytes(4, "little")
 
