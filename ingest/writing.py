@@ -107,12 +107,12 @@ class ChangeWriter:
                 d.request_count,
                 d.lost_requests,
                 int(d.closed == "rate-limited"),
-                d.closed,
-                d.closed_at_request,
-                d.robots_at,
-                d.robots_outcome,
-                d.robots_status,
-                d.crawl_delay,
+                d.closed or "",
+                -1 if d.closed_at_request is None else d.closed_at_request,
+                d.robots_at or "",
+                d.robots_outcome or "",
+                d.robots_status or 0,
+                -1 if d.crawl_delay is None else d.crawl_delay,
                 d.first_seen_run,
                 d.name,
                 d.id,
@@ -122,7 +122,8 @@ class ChangeWriter:
         self._db.executemany(
             "INSERT INTO domain_states (class, run, request_count, lost_requests, rate_limited, closed_reason,"
             " closed_at_request, robots_fetched_at, robots_outcome, robots_status, crawl_delay, first_seen_run, domain,"
-            " id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " id) VALUES (?, ?, ?, ?, ?, nullif(?, ''), nullif(?, -1), nullif(?, ''), nullif(?, ''), nullif(?, 0),"
+            " nullif(?, -1), ?, ?, ?)"
             " ON CONFLICT(id) DO UPDATE SET class = excluded.class, run = excluded.run,"
             " request_count = excluded.request_count, lost_requests = excluded.lost_requests,"
             " rate_limited = excluded.rate_limited, closed_reason = excluded.closed_reason,"
@@ -169,17 +170,18 @@ class ChangeWriter:
         )
         visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
         self._db.executemany(
-            "UPDATE pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ?, redirect_to = ?,"
+            "UPDATE pages SET state = ?, error_message = nullif(?, ''), depth = ?, reach = ?, seen_run = ?,"
+            " redirect_to = nullif(?, 0),"
             " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
             " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
             [
                 (
                     _TEXTS[p.state],
-                    p.error,
+                    p.error or "",
                     p.depth,
                     reach_bytes(p.reach),
                     p.seen_run,
-                    p.redirect_to,
+                    p.redirect_to or 0,
                     p.visit.title,
                     p.visit.status,
                     p.visit.content_type,
