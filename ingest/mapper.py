@@ -35,6 +35,7 @@ from ingest.depth import NOWHERE
 from ingest.known import Domain, Page
 from ingest.pathfinder import Lead, Pathfinder, Ways
 from ingest.plan import (
+    LISTED_AS,
     MAX_REDIRECTS,
     is_family_in_force,
     is_open,
@@ -296,7 +297,7 @@ class Mapper:
             return number
         page = self.store.new_page(link, hash_, self._domain(link.domain), self.run, at)
         if page.domain.is_listed:
-            self._settle(page)
+            page.state = LISTED_AS[page.domain.klass]
             self._register.standings[page.id] = standing_of(page.state, False)
         else:  # `discovered`, which it is already, until somebody reaches it
             page.trap = shape_error(page.key, self.config.traps)

@@ -71,19 +71,21 @@ class Pathfinder:
         number = self._memory.recall(address)
         if number is not None or address in self._leads:
             return number
+        is_new = False
         if isinstance(address, str):
             hash_ = hash64(address)
             number = self._register.known(address, hash_)
             link = self._resolver.link_at(address, hash_) if not number else None
+            is_new = number is None and link is not None and link.hash == hash_
         else:
-            number, link = 0, self._resolver.link_to(address)
+            link = self._resolver.link_to(address)
         if link is not None:
-            number, _ = self._register.place(link)
+            number = 0 if is_new else self._register.place(link)[0]
             if not number:
                 self._leads[address] = Lead(link)
                 return None
-        self._remember(address, number)
-        return number
+        self._remember(address, number or 0)
+        return number or 0
 
     def _remember(self, address: Address, number: int) -> None:
         length = len(address) if isinstance(address, str) else len(address[0]) + len(address[1])

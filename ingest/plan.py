@@ -16,12 +16,11 @@ MAX_REDIRECTS = 10
 
 # To look an enum's member up by its name costs as much as a function call, and this is asked for every page.
 _QUALITY = DomainClass.QUALITY
-_LISTED_AS = {
-    DomainClass.BLACKLISTED: (PageState.BLACKLISTED, None),
-    DomainClass.STUBBED: (PageState.STUBBED, None),
-}
 _DISCOVERED, _TOO_DEEP = (PageState.DISCOVERED, None), (PageState.DEPTH_EXCEEDED, None)
 _QUEUED, _FAILED = PageState.QUEUED, PageState.FAILED
+
+# What pages of listed domains are, whatever else is known of them.
+LISTED_AS = {DomainClass.BLACKLISTED: PageState.BLACKLISTED, DomainClass.STUBBED: PageState.STUBBED}
 
 # What the waiting pages of a closed domain become. Where several reasons meet, the first of these counts.
 CLOSED_AS: dict[str, tuple[PageState, str]] = {
@@ -37,7 +36,7 @@ _PRECEDENCE = list(CLOSED_AS)
 
 def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
-    return klass not in _LISTED_AS and nearest is not None and nearest <= max_depth and trap is None
+    return klass not in LISTED_AS and nearest is not None and nearest <= max_depth and trap is None
 
 
 def settle(
@@ -58,8 +57,8 @@ def settle(
     redirects loop, or go on too long. `family_error`: its family of look-alikes is closed. `closed`: the reason
     its domain is closed.
     """
-    if klass in _LISTED_AS:
-        return _LISTED_AS[klass]
+    if klass in LISTED_AS:
+        return LISTED_AS[klass], None
     if nearest is None:
         return _DISCOVERED
     if nearest > max_depth:

@@ -115,14 +115,16 @@ class Register:
             probe += 1
             hash_ = hash64(link.key, probe)
 
-    def known(self, address: str, hash_: int) -> int:
-        """The page that has this very text (with its hash) for a key; 0 if none is known.
+    def known(self, address: str, hash_: int) -> int | None:
+        """The page that has this very text (with its hash) for a key; 0 if that cannot be said, None if there is none.
 
         For addresses that nobody has parsed yet: normalising a key changes nothing, so what is a key is normal. Keys
         with a port are not looked for.
         """
         number = self._slots[self._slot(hash_)]
-        return number if number and address.startswith(self.domain_names[self.domains[number]] + "/", 8) else 0
+        if not number:
+            return None
+        return number if address.startswith(self.domain_names[self.domains[number]] + "/", 8) else 0
 
     def _slot(self, hash_: int) -> int:
         """Where this hash stands, or would."""

@@ -133,8 +133,9 @@ def test_a_text_is_taken_for_a_key_only_on_its_own_domain() -> None:
     for text in ("https://one.test/a", "https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a"):
         register.add(hash64(text), 1)
     assert register.known("https://one.test/a", hash64("https://one.test/a")) == 1
-    for text in ("https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a", "https://one.test/b"):
+    for text in ("https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a"):
         assert register.known(text, hash64(text)) == 0
+    assert register.known("https://one.test/b", hash64("https://one.test/b")) is None
 
 
 def test_a_new_run_has_seen_nothing() -> None:
