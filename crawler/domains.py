@@ -124,23 +124,25 @@ class Domains:
             return
         due = [domain for domain, (at, _) in self._heard.items() if at <= now]
         self.has_more_to_take = False
+        taken: list[Domain] = []
         for domain in due:
-            if len(self._held) >= self._most:
-                return
+            if len(self._held) + len(taken) >= self._most:
+                break
             if time.monotonic() - now > TAKING_AT_ONCE:
                 self.has_more_to_take = True
-                return
+                break
             if domain in self._held:
                 del self._heard[domain]
                 continue
             _, wait = self._heard[domain]
-            if self._take(domain):
+            if self._take(domain, taken):
                 del self._heard[domain]
             else:
                 self._heard[domain] = (now + wait, min(wait * 2, LOOK_AGAIN_AT_MOST))
+        self._adopt(taken)
         self._takeover.forget(now)
 
-    def _take(self, name: str) -> bool:
+    def _take(self, name: str, taken: list[Domain]) -> bool:
         """Try to become this domain's fetcher. True if there is nothing more to try for."""
         lease = take_lease(self._workspace, name)
         if lease is None:
@@ -159,10 +161,20 @@ class Domains:
         if not self._takeover.bring_in_order(domain, bookmark):
             domain.drop()
             return False
-        self._results.adopt(domain)
-        self._held[name] = domain
-        self._steps.nudge(domain)
+        taken.append(domain)
         return True
+
+    def _adopt(self, taken: list[Domain]) -> None:
+        """Begin to work on domains whose leases were taken: when it is durable that they are ours, all at once."""
+        try:
+            self._results.adopt(taken)
+        except OSError:
+            for domain in taken:
+                domain.drop()
+            raise
+        for domain in taken:
+            self._held[domain.name] = domain
+            self._steps.nudge(domain)
 
     # -- letting go ----------------------------------------------------------------------------------
 
@@ -170,35 +182,38 @@ class Domains:
         """Release what has been idle for a while, sooner if others wait."""
         is_full = len(self._held) >= self._most
         idle_since = now - (IDLE_LEASE_WHEN_FULL if is_full else IDLE_LEASE)
-        for domain in [each for each in self._held.values() if each.is_idle and each.idle_since <= idle_since]:
-            self._let_go(domain)
+        self._let_go([each for each in self._held.values() if each.is_idle and each.idle_since <= idle_since])
 
     def save(self, *, with_half_made: bool) -> None:
         """At the end: let go of what is idle; of the others keep what is durable, unless somebody is still at work.
 
         A visit that was not finished: its job stays before the bookmark and is done again.
         """
-        for domain in list(self._held.values()):
-            if domain.is_idle:
-                self._let_go(domain)
-            elif with_half_made:
+        self._let_go([domain for domain in self._held.values() if domain.is_idle])
+        if with_half_made:
+            left = [domain for domain in self._held.values() if not domain.is_idle]
+            for domain in left:
                 domain.gate.update(domain.run, domain.bring_up_to_date)
-                self._results.save(domain)
+            self._results.save(left)
 
     def drop(self) -> None:
         """Let go of all that is left, whatever its state."""
         for domain in self._held.values():
             domain.drop()
 
-    def _let_go(self, domain: Domain) -> None:
-        """Release an idle domain's lease, with everything in order behind us."""
-        if not self._steps.is_at_rest(domain):
-            return
-        del self._held[domain.name]
-        self._results.make_durable(domain)
-        is_counted = not domain.uncounted and domain.closes is None
-        if not is_counted:
-            is_counted = domain.gate.update(domain.run, domain.bring_up_to_date)
-        # Where the gate is busy just now, the next fetcher counts for us.
-        self._results.release(domain, is_in_order=is_counted)
-        domain.drop()
+    def _let_go(self, domains: list[Domain]) -> None:
+        """Release these idle domains' leases, with everything in order behind us."""
+        leaving: list[tuple[Domain, bool]] = []
+        for domain in domains:
+            if not self._steps.is_at_rest(domain):
+                continue
+            del self._held[domain.name]
+            self._results.make_durable(domain)
+            is_counted = not domain.uncounted and domain.closes is None
+            if not is_counted:
+                is_counted = domain.gate.update(domain.run, domain.bring_up_to_date)
+            # Where the gate is busy just now, the next fetcher counts for us.
+            leaving.append((domain, is_counted))
+        self._results.release(leaving)
+        for domain, _ in leaving:
+            domain.drop()

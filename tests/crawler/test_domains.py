@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import zlib
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from crawler.domains import LOOK_AGAIN, Domains
-from crawler.leases import Domain
+from crawler.leases import BOOKMARK, Domain, read_bookmark
 from crawler.politeness import read_clock
 from crawler.records import Job, Release, dump
 from crawler.results import Results
@@ -28,6 +29,9 @@ class Idle:
 
     def nudge(self, domain: Domain) -> None:
         pass
+
+    def is_at_rest(self, domain: Domain) -> bool:
+        return True
 
 
 class Bench:
@@ -98,3 +102,31 @@ def test_what_was_left_without_a_word_is_shared_by_name(bench: Bench) -> None:
         path.unlink()
     shares = [sorted(name for name in NAMES if zlib.crc32(name.encode()) % 2 == index) for index in (0, 1)]
     assert [taken(bench.fetcher(index)) for index in (0, 1)] == shares
+
+
+def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> None:
+    """One of them fails, when all are written at once: none is worked on, and others may have them."""
+    bench.release(NAMES)
+    first = bench.fetcher(0)
+    in_the_way = bench.workspace.jobs_of(NAMES[4]) / f".{BOOKMARK}.{os.getpid()}.tmp"
+    in_the_way.mkdir()
+    with pytest.raises(IsADirectoryError):
+        taken(first)
+    assert not first.held
+    in_the_way.rmdir()
+    second = bench.fetcher(1)
+    taken(second)
+    assert taken(second, LOOK_AGAIN) == sorted(NAMES)
+
+
+def test_many_domains_are_adopted_and_let_go_together(bench: Bench) -> None:
+    names = [f"site{number}.test" for number in range(60)]
+    bench.release(names)
+    fetcher = bench.fetcher(0)
+    taken(fetcher)
+    assert taken(fetcher, LOOK_AGAIN) == sorted(names)
+    folders = [bench.workspace.jobs_of(name) for name in names]
+    assert {read_bookmark(folder).holder for folder in folders} == {"fetcher-0"}
+    fetcher.save(with_half_made=True)
+    assert not fetcher.held
+    assert {read_bookmark(folder).holder for folder in folders} == {None}

@@ -49,14 +49,14 @@ def domain(workspace: Workspace) -> Iterator[Domain]:
 
 
 def test_a_bookmark_moves_only_behind_what_is_durable(results: Results, domain: Domain) -> None:
-    results.adopt(domain)
+    results.adopt([domain])
     domain.job_end = Cursor(1, 100)
     end = results.append(BODY, settles=domain)
     assert domain.done == Cursor(1, 100)
-    results.save(domain)
+    results.save([domain])
     assert read_bookmark(domain.reader.folder).jobs == Cursor()
     results.sync(0.0)
-    results.save(domain)
+    results.save([domain])
     assert read_bookmark(domain.reader.folder) == Bookmark(Cursor(1, 100), "fetcher-01", end)
 
 
@@ -66,7 +66,7 @@ def test_a_failed_fsync_takes_back_what_it_would_have_allowed(
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    results.adopt(domain)
+    results.adopt([domain])
     before = domain.bookmark
     domain.job_end = Cursor(1, 100)
     results.append(BODY, settles=domain)
@@ -74,7 +74,7 @@ def test_a_failed_fsync_takes_back_what_it_would_have_allowed(
         patched.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="cannot be made durable"):
             results.sync(0.0)
-    results.save(domain)
+    results.save([domain])
     assert read_bookmark(domain.reader.folder) == before
 
 
@@ -90,17 +90,17 @@ def test_a_closed_spool_takes_nothing_more_and_settles_no_job(results: Results, 
 def test_a_domain_let_go_names_its_fetcher_only_if_there_is_something_left_to_look_at(
     results: Results, domain: Domain, is_in_order: bool, holder: str | None
 ) -> None:
-    results.adopt(domain)
+    results.adopt([domain])
     domain.job_end = Cursor(1, 100)
     results.append(BODY, settles=domain)
     results.make_durable(domain)
-    results.release(domain, is_in_order=is_in_order)
+    results.release([(domain, is_in_order)])
     found = read_bookmark(domain.reader.folder)
     assert (found.jobs, found.holder) == (Cursor(1, 100), holder)
 
 
 def test_a_job_that_needs_no_result_is_settled_with_the_next_sync(results: Results, domain: Domain) -> None:
-    results.adopt(domain)
+    results.adopt([domain])
     domain.job_end = Cursor(1, 100)
     results.step_over(domain)
     assert results.patience() < SYNC_EVERY
