@@ -183,7 +183,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
                 robots_retry_delay=100,
             ),
             network=server.network(
-                connect_timeout=4000, read_timeout=2500, total_timeout=3500, max_body_size=3 * 1024 * 1024
+                connect_timeout=8000, read_timeout=6000, total_timeout=10_000, max_body_size=3 * 1024 * 1024
             ),
             workspace=folder / "ws",
         )
