@@ -51,10 +51,13 @@ class Distances:
                 yield origin, self._top - value
             changed &= ~(mask << shift)
 
+    def has_way(self, reach: int, origin: int) -> bool:
+        """Does this reach hold a depth for this origin?"""
+        return (reach >> (origin * self.width)) & ((1 << self.width) - 1) != 0
+
     def vanished(self, before: int, after: int) -> list[int]:
         """Origins that `before` has a way from and `after` has not."""
-        still = {origin for origin, _ in self.unpack(after)}
-        return [origin for origin, _ in self.unpack(before) if origin not in still]
+        return [origin for origin, _ in self.unpack(before) if not self.has_way(after, origin)]
 
     def nearest(self, reach: int) -> int | None:
         """The least depth over all origins; None where there is no followed way."""

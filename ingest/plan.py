@@ -16,7 +16,7 @@ MAX_REDIRECTS = 10
 
 # To look an enum's member up by its name costs as much as a function call, and this is asked for every page.
 _QUALITY = DomainClass.QUALITY
-_DISCOVERED, _TOO_DEEP = (PageState.DISCOVERED, None), (PageState.DEPTH_EXCEEDED, None)
+_DISCOVERED, _DEPTH_EXCEEDED = PageState.DISCOVERED, PageState.DEPTH_EXCEEDED
 _QUEUED, _FAILED = PageState.QUEUED, PageState.FAILED
 
 # What pages of listed domains are, whatever else is known of them.
@@ -36,7 +36,7 @@ _PRECEDENCE = list(CLOSED_AS)
 
 def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
-    return klass not in LISTED_AS and nearest is not None and nearest <= max_depth and trap is None
+    return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
 
 
 def settle(
@@ -60,9 +60,9 @@ def settle(
     if klass in LISTED_AS:
         return LISTED_AS[klass], None
     if nearest is None:
-        return _DISCOVERED
+        return _DISCOVERED, None
     if nearest > max_depth:
-        return _TOO_DEEP
+        return _DEPTH_EXCEEDED, None
     if trap is not None:
         return _FAILED, trap
     if visited is not None:

@@ -239,11 +239,10 @@ class ChangeWriter:
         nearer: dict[int, list[int]] = {}  # depth → page and origin, of rows that are there
         deep: list[tuple[int, int, str, int]] = []
         for (before, after), numbers in ways.items():
-            known = {origin for origin, _ in self._distances.unpack(before)}
             for origin, depth in self._distances.differences(before, after):
                 if depth > _DEEP:
                     deep += [(number << 16 | origin, number, self._origins[origin], depth) for number in numbers]
-                elif origin in known:
+                elif self._distances.has_way(before, origin):
                     nearer.setdefault(depth, []).extend([number << 16 | origin for number in numbers])
                 else:
                     place = origin << 15 | depth
