@@ -39,7 +39,6 @@ _PAGES = (
 # One row for all of a page's links: half of what it costs to fetch them one by one.
 _OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
 _CHUNK = 5000
-_STATES = {state.value: state for state in PageState}
 _QUEUED = PageState.QUEUED
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter way can make millions
 
@@ -311,7 +310,7 @@ class Store:
         domain = self._domains.get(domain_id)
         assert domain is not None
         page = Page(number, key, hash_, wire, domain, first, "")
-        page.state = page.stored_state = _STATES[state]
+        page.state = page.stored_state = PageState(state)
         page.error = error
         page.reach = page.stored_reach = parse_reach(reach)
         page.depth = depth
