@@ -136,10 +136,10 @@ def _urllib3_fetch(port: int, ca_path: str) -> Fetch:
 
 
 def _own_fetch(port: int, ca_path: str) -> Fetch:
-    from crawler.extract import extract
-    from crawler.settings import NetworkSettings
-    from crawler.transport import Transport
-    from crawler.wire import Failure, Request, Take
+    from crawler.model.messages import Failure, Request, Take
+    from crawler.model.settings import NetworkSettings
+    from crawler.net.client import Transport
+    from crawler.visit.html import extract
 
     network = NetworkSettings(ca_bundle=Path(ca_path), resolve=(("*", f"127.0.0.1:{port}"),), max_idle_connections=1000)
     transport = Transport(network, AGENT)

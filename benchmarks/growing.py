@@ -10,14 +10,14 @@ from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.terrain import HUB, MEAN_LINKS, MEDIAN_LINKS, QUALITY_SITES, ScaledTerrain, host_of
-from crawler.config import load
-from crawler.control import now_text
+from crawler.config.load import load
 from crawler.demo.sites import Answer, Certificate, response
-from crawler.extract import extract
-from crawler.records import Exchange, PageResult, RunEvent, dump
-from crawler.runs import Run, RunStatus, write_run
-from crawler.spool import Writer
-from crawler.workspace import Workspace
+from crawler.model.records import Exchange, PageResult, RunEvent, dump
+from crawler.visit.html import extract
+from crawler.workspace.clock import now_text
+from crawler.workspace.layout import Workspace
+from crawler.workspace.runs import Run, RunStatus, write_run
+from crawler.workspace.spool import Writer
 
 WINDOW = 9_000  # pages: several batches; some 85,000 URLs are new in it
 QUALITY = 3  # domains

@@ -38,11 +38,11 @@ from benchmarks.measure import (
     verdict,
 )
 from benchmarks.terrain import ScaledTerrain, Shape
-from crawler.config import load
-from crawler.control import StageControl
+from crawler.config.load import load
 from crawler.demo.server import Served, serve_terrain
-from crawler.records import PageResult
-from crawler.workspace import Workspace
+from crawler.model.records import PageResult
+from crawler.workspace.control import StageControl
+from crawler.workspace.layout import Workspace
 
 SECTIONS = ("ingest", "growth", "idle", "help")
 _BEYOND = 3_000  # pages: more than a batch, so that the window ends where it ended the first time

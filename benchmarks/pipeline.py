@@ -21,8 +21,8 @@ from benchmarks.bare_loop import BareResult, run_bare
 from benchmarks.crawls import CrawlFigures, CrawlOptions, crawl
 from benchmarks.measure import ROOT, Steps, bars, cpu_seconds, machine, reporting, table, verdict
 from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
+from crawler.database.digest import digest
 from crawler.demo.server import Served, serve_terrain
-from ingest.digest import digest
 
 SECTIONS = ("bare", "pipeline", "scrapy", "fairness", "digest")
 TARGET_BARE, TARGET_SCRAPY = 0.65, 15.0

@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Run the command line; ends the process."""
-    from crawler.cli import run
+    from crawler.cli.app import run
 
     sys.exit(run(sys.argv[1:]))
 

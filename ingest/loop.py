@@ -14,11 +14,13 @@ import logging
 import sqlite3
 import time
 
-from crawler.control import StageControl
-from crawler.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
-from crawler.runs import RunStatus, read_run
-from crawler.settings import Config
-from crawler.spool import (
+from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.model.settings import Config
+from crawler.workspace.atomic import write_atomically
+from crawler.workspace.control import StageControl
+from crawler.workspace.layout import Workspace, safe_name
+from crawler.workspace.runs import RunStatus, read_run
+from crawler.workspace.spool import (
     Cursor,
     Damage,
     Line,
@@ -30,12 +32,11 @@ from crawler.spool import (
     segment_path,
     segments,
 )
-from crawler.workspace import Workspace, safe_name, write_atomically
-from ingest.mapper import Mapper
+from ingest.apply import Mapper
 from ingest.replay import Redrawn, redraw
-from ingest.retention import drop_old_results
-from ingest.store import Store, StoreError, describe
-from ingest.writing import Changes
+from ingest.sqlite.change_writer import Changes
+from ingest.sqlite.store import Store, StoreError, describe
+from ingest.upkeep.retention import drop_old_results
 
 log = logging.getLogger("sumi.ingest")
 

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crawler.errors import SumiError
-from crawler.records import RecordError, Result, RunEvent, parse
-from crawler.settings import Config
-from crawler.spool import Cursor, Damage, Reader, end_of, segment_path, segments
-from crawler.workspace import Workspace, sync_file
-from ingest.mapper import Mapper
-from ingest.store import Store, StoreError
+from crawler.model.errors import SumiError
+from crawler.model.records import RecordError, Result, RunEvent, parse
+from crawler.model.settings import Config
+from crawler.workspace.atomic import sync_file
+from crawler.workspace.layout import Workspace
+from crawler.workspace.spool import Cursor, Damage, Reader, end_of, segment_path, segments
+from ingest.apply import Mapper
+from ingest.sqlite.store import Store, StoreError
 
 BATCH = 2000
 Progress = Callable[[int, int], None]  # (bytes read, bytes in all)

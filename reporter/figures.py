@@ -2,7 +2,7 @@
 
 Whoever shows a figure takes it from `Figures`, so that no two outputs can disagree. What the words mean:
 
-- *crawled*: the page is `processed`; *waiting*: `queued` or `fetching`; *errors*: those of `crawler.states.ERRORS`.
+- *crawled*: the page is `processed`; *waiting*: `queued` or `fetching`; *errors*: see `crawler.model.states.ERRORS`.
 - a page stands at its least depth; a domain is new at the least depth of its pages.
 - blacklisted and stubbed domains are not counted among the domains discovered: they have lists of their own.
 - everything is about the run that the map shows. Reference counts and link sums by domain are of all runs.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from crawler.states import ERRORS, WAITING, PageState, slug_of
+from crawler.model.states import ERRORS, WAITING, PageState, slug_of
 
 TOP = 20  # rows of a list in the summary
 

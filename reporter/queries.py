@@ -20,9 +20,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from crawler.errors import SumiError
-from crawler.states import PageState
-from crawler.urls import hash64
+from crawler.model.errors import SumiError
+from crawler.model.states import PageState
+from crawler.model.urls import hash64
 
 OLDEST, SCHEMA_VERSION = 2, 3  # what this reporter can read
 LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
+from reporter.escape import counted, plain
 from reporter.figures import ERROR_WORDS, Figures, duration_words, is_listed, whole_seconds
-from reporter.inert import counted, plain
 from reporter.survey import survey
 
 VERSION = 1

@@ -39,7 +39,7 @@ import brotli
 import trustme
 from backports import zstd
 
-from crawler.settings import NetworkSettings
+from crawler.model.settings import NetworkSettings
 
 BOMB_SIZE = 64 * 1024 * 1024
 LINKS_ON_MILLION = 1_000_000

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crawler.hub import Hub
-from crawler.transport import Transport
-from crawler.wire import Answer, Request
+from crawler.model.messages import Answer, Request
+from crawler.net.client import Transport
+from crawler.net.hub import Hub
 
 
 class HubThread:

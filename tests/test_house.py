@@ -13,29 +13,29 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("crawler", "ingest", "reporter")
 # The composition root: it alone may reach for the other packages, and only inside its functions.
 COMPOSERS = {
-    "crawler.commands.crawling",
-    "crawler.commands.reading",
-    "crawler.commands.stages",
-    "crawler.supervisor",
+    "crawler.cli.crawl_commands",
+    "crawler.cli.map_commands",
+    "crawler.cli.stage_commands",
+    "crawler.supervise.supervisor",
 }
 PURE = {
-    "crawler.classify",
-    "crawler.states",
-    "crawler.traps",
-    "crawler.turns",
-    "crawler.visit",
-    "crawler.wire",
-    "ingest.depth",
-    "ingest.plan",
+    "crawler.rules.lists",
+    "crawler.model.states",
+    "crawler.rules.traps",
+    "crawler.schedule.turns",
+    "crawler.visit.flow",
+    "crawler.model.messages",
+    "ingest.rules.depth",
+    "ingest.rules.page_state",
     "reporter.figures",
-    "reporter.inert",
-    "reporter.markdown",
+    "reporter.escape",
+    "reporter.summary.markdown",
 }
 PURE_WITH = {
-    "crawler.records": {"msgspec"},
-    "crawler.urls": {"ada_url"},
-    "crawler.robots": {"protego"},
-    "crawler.extract": {"ada_url", "lxml"},
+    "crawler.model.records": {"msgspec"},
+    "crawler.model.urls": {"ada_url"},
+    "crawler.visit.robots": {"protego"},
+    "crawler.visit.html": {"ada_url", "lxml"},
 }
 IMPURE = {"os", "socket", "time", "sqlite3", "subprocess", "threading", "multiprocessing", "random", "select", "signal"}
 HEAVY = ("rich", "lxml", "requests", "urllib3", "sqlite3", "ssl", "multiprocessing", "parsel", "trustme", "ada_url")

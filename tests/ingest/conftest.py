@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.settings import Config
+from crawler.model.settings import Config
 from tests.ingest.terrains import config
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from crawler.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
-from crawler.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
-from ingest.mapper import Mapper
-from ingest.store import Store
+from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
+from crawler.model.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
+from ingest.apply import Mapper
+from ingest.sqlite.store import Store
 
 AT = "2026-01-01T00:00:00.000Z"
 HOSTS = ["qa.test", "qb.test", "sub.qb.test", "bad.test", "x.stub.test", "one.test", "two.test"]

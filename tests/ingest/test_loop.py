@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from crawler.control import StageControl
-from crawler.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
-from crawler.settings import Config, CrawlerSettings, SpoolSettings
-from crawler.spool import Reader, Writer, end_of, segment_path, segments
-from crawler.workspace import RoleTaken, Workspace
-from ingest import sums
-from ingest.digest import digest, parts
+from crawler.database.digest import digest, parts
+from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
+from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
+from crawler.workspace.control import StageControl
+from crawler.workspace.layout import RoleTaken, Workspace
+from crawler.workspace.spool import Reader, Writer, end_of, segment_path, segments
 from ingest.loop import Ingest, gathering_time, run_ingest
 from ingest.replay import ReplayError, replay
-from ingest.schema import SCHEMA_VERSION
-from ingest.store import Store, StoreError
+from ingest.sqlite import domain_sums as sums
+from ingest.sqlite.schema import SCHEMA_VERSION
+from ingest.sqlite.store import Store, StoreError
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
 
 LATER = "2026-01-02T00:00:00.000Z"

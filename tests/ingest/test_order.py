@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.records import FamilyEvent, PageResult, Result, RunEvent
+from crawler.model.records import FamilyEvent, PageResult, Result, RunEvent
 from tests.ingest.terrains import (
     AT,
     config,

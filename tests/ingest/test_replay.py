@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from crawler.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, changed, dump
-from crawler.settings import Config
-from crawler.spool import Writer, segment_path, segments
-from crawler.workspace import Workspace
-from ingest.digest import digest, parts
+from crawler.database.digest import digest, parts
+from crawler.model.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, changed, dump
+from crawler.model.settings import Config
+from crawler.workspace.layout import Workspace
+from crawler.workspace.spool import Writer, segment_path, segments
 from ingest.loop import run_ingest
 from ingest.replay import replay
 from tests.ingest.terrains import AT, Terrain, read_after, read_database, read_plainly, results_of

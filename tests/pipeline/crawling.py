@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.demo.config import DemoLimits, write_demo_config
+from crawler.demo.demo_config import DemoLimits, write_demo_config
 from crawler.demo.server import Served
 
 PATIENCE = 90  # seconds that a crawl which takes about ten may take on a busy machine

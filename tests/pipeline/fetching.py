@@ -12,12 +12,12 @@ from pathlib import Path
 
 from crawler.demo.server import Served
 from crawler.demo.sites import Answer, Certificate, response
-from crawler.records import Job, PageResult, Record, Release, dump, parse
-from crawler.runs import Run, RunStatus, write_run
-from crawler.settings import Config, CrawlerSettings, NetworkSettings, UserAgentSettings
-from crawler.spool import Reader, Writer
-from crawler.urls import domain_of, normalize
-from crawler.workspace import Workspace
+from crawler.model.records import Job, PageResult, Record, Release, dump, parse
+from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, UserAgentSettings
+from crawler.model.urls import domain_of, normalize
+from crawler.workspace.layout import Workspace
+from crawler.workspace.runs import Run, RunStatus, write_run
+from crawler.workspace.spool import Reader, Writer
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
 
@@ -108,13 +108,13 @@ def start_fetcher(
     capture: bool = False,
 ) -> subprocess.Popen[bytes]:
     """A fetcher in a process of its own."""
-    call = f"from crawler.fetcher import run_fetcher; sys.exit(run_fetcher(config, {index}, {workers}))"
+    call = f"from crawler.fetch.fetcher import run_fetcher; sys.exit(run_fetcher(config, {index}, {workers}))"
     return _start(config, folder, call, preexec, capture)
 
 
 def start_pool(config: Config, folder: Path, workers: int) -> subprocess.Popen[bytes]:
     """A pool of fetchers, as in a terminal."""
-    return _start(config, folder, f"from crawler.pool import run_pool; sys.exit(run_pool(config, {workers}))")
+    return _start(config, folder, f"from crawler.supervise.pool import run_pool; sys.exit(run_pool(config, {workers}))")
 
 
 def _start(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from crawler.database.digest import digest, parts
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
-from crawler.states import PageState
-from ingest.digest import digest, parts
-from tests.crawler.demo_states import expected_states
+from crawler.model.states import PageState
+from tests.crawler.demo.demo_states import expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.torture.run import torture
 

@@ -17,16 +17,17 @@ from pathlib import Path
 import orjson
 import pytest
 
-from crawler.audit import audit
 from crawler.demo.server import Seen, serve_terrain
-from crawler.fetcher import Fetcher
-from crawler.leases import read_bookmark, take_lease
-from crawler.politeness import Gate
-from crawler.records import DomainEvent, PageResult, RobotsResult, parse
-from crawler.settings import Config, CrawlerSettings, SpoolSettings
-from crawler.spool import Reader, end_of
-from crawler.wire import UNTRIED
-from crawler.workspace import Workspace
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.lease import take_lease
+from crawler.model.messages import UNTRIED
+from crawler.model.records import DomainEvent, PageResult, RobotsResult, parse
+from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
+from crawler.observe.audit import audit
+from crawler.pace.gate import Gate
+from crawler.workspace.bookmarks import read_bookmark
+from crawler.workspace.layout import Workspace
+from crawler.workspace.spool import Reader, end_of
 from tests.pipeline.fetching import (
     PlainTerrain,
     config_for,
@@ -486,16 +487,16 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def test_a_mistake_in_the_program_costs_a_page_not_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import crawler.visit
+    import crawler.visit.flow
 
-    real = crawler.visit.extract
+    real = crawler.visit.flow.extract
 
     def fragile(body: bytes, *rest: object, **more: object) -> object:
         if b"/p1<" in body:
             raise ZeroDivisionError
         return real(body, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(crawler.visit, "extract", fragile)
+    monkeypatch.setattr(crawler.visit.flow, "extract", fragile)
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server") as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)

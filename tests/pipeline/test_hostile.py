@@ -12,11 +12,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from crawler.audit import audit
-from crawler.records import PageResult
-from crawler.settings import Config, CrawlerSettings
-from crawler.states import slug_of
-from crawler.workspace import Workspace
+from crawler.model.records import PageResult
+from crawler.model.settings import Config, CrawlerSettings
+from crawler.model.states import slug_of
+from crawler.observe.audit import audit
+from crawler.workspace.layout import Workspace
 from tests.hostile import COMPRESSORS, TRICKS, HostileServer, bomb
 from tests.pipeline.fetching import finish, pages, prepare, release, start_fetcher, wait_for
 

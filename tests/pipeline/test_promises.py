@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from crawler import results
-from crawler.audit import audit
 from crawler.demo.server import serve_terrain
 from crawler.demo.sites import Answer, response
-from crawler.fetcher import Fetcher
-from crawler.leases import Bookmark, write_bookmark
-from crawler.politeness import Gate
-from crawler.records import parse
-from crawler.settings import CrawlerSettings
-from crawler.spool import Line, Reader, end_of
+from crawler.fetch import journal as results
+from crawler.fetch.fetcher import Fetcher
+from crawler.model.records import parse
+from crawler.model.settings import CrawlerSettings
+from crawler.observe.audit import audit
+from crawler.pace.gate import Gate
+from crawler.workspace.bookmarks import Bookmark, write_bookmark
+from crawler.workspace.spool import Line, Reader, end_of
 from tests.pipeline.fetching import PlainTerrain, config_for, finish, pages, prepare, release, start_fetcher, wait_for
 from tests.pipeline.test_fetcher import DELAY, hosts, running, too_close
 

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
-from crawler.classify import matches
-from crawler.settings import Config, QualityEntry
-from crawler.urls import domain_of, hash64
-from ingest.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+from crawler.model.settings import Config, QualityEntry
+from crawler.model.urls import domain_of, hash64
+from crawler.rules.lists import matches
+from ingest.sqlite.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
 
 FOLLOWED, NOT_FOLLOWED, REDIRECT = 0, 1, 2
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter import explain, export, figures, formats, stats
+from reporter import figures, stats
+from reporter.explain import explanation as explain
+from reporter.export import formats
+from reporter.export import graph as export
 from tests.reporter.terrain import config_for, rich_map
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"

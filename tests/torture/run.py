@@ -23,15 +23,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawler.audit import audit
-from crawler.config import load
-from crawler.demo.config import DemoLimits, write_demo_config
+from crawler.config.load import load
+from crawler.database.digest import digest
+from crawler.demo.demo_config import DemoLimits, write_demo_config
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
-from crawler.records import PageResult, identity, parse
-from crawler.spool import Reader
-from crawler.workspace import Workspace
-from ingest.digest import digest
+from crawler.model.records import PageResult, identity, parse
+from crawler.observe.audit import audit
+from crawler.workspace.layout import Workspace
+from crawler.workspace.spool import Reader
 from tests.ingest.terrains import read_database
 
 HOOKS = Path(__file__).parent / "hooks"

@@ -1,0 +1,127 @@
+"""The command line, put together: every command with its help, and what becomes of errors.
+
+The commands are in `crawler/commands/`: they parse, call, print, and import what is heavy only when they are called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from crawler.cli import control_commands, crawl_commands, map_commands, stage_commands
+from crawler.cli.options import DefaultToCrawl, PlainCommand, version
+from crawler.model.errors import SumiError, sentence
+
+EXAMPLES = """\b
+Examples:
+  sumi-ripple demo                       crawl the built-in demo terrain
+  sumi-ripple init my.toml               write a commented config to start from
+  sumi-ripple my.toml --dry-run          check it, and see what it means
+  sumi-ripple my.toml                    crawl; Ctrl-C saves, the same command goes on
+  sumi-ripple status --watch             what is going on
+  sumi-ripple pause; sumi-ripple resume  hold on, go on
+  sumi-ripple explain https://a.example/page my.toml
+  sumi-ripple replay my.toml --into other.db
+
+\b
+Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted (state saved)."""
+
+app = typer.Typer(
+    cls=DefaultToCrawl,
+    name="sumi-ripple",
+    help="A polite web-terrain mapper: walks outward from the domains you care about and records who links to whom.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    subcommand_metavar="[COMMAND] CONFIG ...",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"sumi-ripple {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("-V", "--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A polite web-terrain mapper: walks outward from the domains you care about and records who links to whom."""
+
+
+# -- the commands, in the order in which the help names them --------------------------------------------------
+
+_command = partial(app.command, cls=PlainCommand)
+
+_command(
+    short_help="All stages, until the run is complete (the default).",
+    epilog="\b\nExamples:\n  sumi-ripple my.toml\n  sumi-ripple my.toml -v --workers 4\n  sumi-ripple my.toml --fresh",
+)(crawl_commands.crawl)
+_command(
+    short_help="Crawl the built-in demo terrain, on this machine alone.",
+    epilog="\b\nExample:\n  sumi-ripple demo --workers 2",
+)(crawl_commands.demo)
+_command(epilog="\b\nExample:\n  sumi-ripple init my.toml")(crawl_commands.init)
+_command(short_help="The scheduler alone: keeps the run, releases jobs.")(stage_commands.schedule)
+_command(short_help="Fetchers alone: visit what is released.")(stage_commands.fetch)
+_command()(stage_commands.ingest)
+_command()(map_commands.report)
+_command(
+    short_help="Draw the map anew from the result spools.",
+    epilog="\b\nExample:\n  sumi-ripple replay my.toml --into other.db",
+)(map_commands.replay)
+_command(epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db")(map_commands.digest)
+_command(epilog="\b\nExample:\n  sumi-ripple stats my.toml --by domain")(map_commands.stats)
+_command(
+    short_help="Why a URL is as it is in the map.",
+    epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
+)(map_commands.explain)
+_command(
+    short_help="The map as GEXF, GraphML, CSV or JSON lines.",
+    epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
+    "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
+)(map_commands.export)
+_command(short_help="Prove from the spools that the crawl was polite.")(map_commands.audit)
+_command(
+    short_help="What is running, paused, waiting, and why.",
+    epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",
+)(control_commands.status)
+_command(epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher")(control_commands.pause)
+_command(short_help="Go on after a pause.")(control_commands.resume)
+_command(short_help="Finish what is in flight, save and end.")(control_commands.stop)
+
+
+# -- errors ---------------------------------------------------------------------------------------------------
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; errors that a person can mend are one sentence on standard error. Returns the exit code."""
+    try:
+        app(list(arguments), prog_name="sumi-ripple")
+    except SystemExit as end:
+        return _code(end.code)
+    except (SumiError, OSError) as problem:
+        return _complain(problem)
+    except Exception as problem:
+        if type(problem).__module__ == "sqlite3":
+            return _complain(SumiError(f"the database cannot be used: {problem}"))
+        raise
+    return 0
+
+
+def _code(code: object) -> int:
+    return code if isinstance(code, int) else 0 if code is None else 1
+
+
+def _complain(problem: Exception) -> int:
+    sys.stderr.write(f"sumi-ripple: {sentence(problem)}\n")
+    return problem.exit_code if isinstance(problem, SumiError) else 1

@@ -1,0 +1,198 @@
+"""The commands that steer a crawl from outside: the flag files, for people who forget their names, and the status."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crawler.cli.options import (
+    JsonOption,
+    WorkspaceOption,
+    complete_config,
+    complete_stage_or_config,
+    load_config,
+    looks_like_a_file,
+)
+from crawler.model.errors import SumiError, UsageError
+
+if TYPE_CHECKING:
+    from crawler.workspace.layout import Workspace
+
+TargetArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONFIG] [STAGE]",
+        help="A config (for its workspace), and a stage: scheduler, fetcher or ingest.",
+        autocompletion=complete_stage_or_config,
+        show_default=False,
+    ),
+]
+PlaceArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONFIG]",
+        help="A config, for its workspace.",
+        autocompletion=complete_config,
+        show_default=False,
+    ),
+]
+
+
+def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, Path | None]:
+    """(workspace, stage, database) that the words of a steering command mean."""
+    from crawler.workspace.layout import STAGES, Workspace
+
+    stages = [word for word in words or [] if word in STAGES]
+    configs = [word for word in words or [] if word not in STAGES]
+    if len(stages) > 1 or len(configs) > 1:
+        raise UsageError("give one config and one stage (scheduler, fetcher or ingest) at most")
+    if configs and not looks_like_a_file(configs[0]):
+        raise UsageError(f"{configs[0]} is neither a config nor a stage; the stages are {', '.join(STAGES)}")
+    stage = stages[0] if stages else None
+    if configs:
+        config = load_config(Path(configs[0]), given)
+        return Workspace(config.workspace), stage, config.output.database_path
+    workspace = Workspace((given or Path("workspace")).absolute())
+    if not workspace.root.is_dir():
+        raise UsageError(f"there is no workspace at {workspace.root}; name one with --workspace, or a config")
+    return (workspace if given else meant_here(workspace)), stage, None
+
+
+def meant_here(workspace: Workspace) -> Workspace:
+    """The workspace here, or the demo's in it, if that is the only one at work, or the only one ever crawled in."""
+    from crawler.workspace.layout import Workspace
+    from crawler.workspace.runs import read_run
+
+    demo = Workspace(workspace.root / "demo")
+    if workspace.is_role_taken("supervisor"):
+        return workspace
+    is_only_one = read_run(workspace) is None and read_run(demo) is not None
+    return demo if is_only_one or demo.is_role_taken("supervisor") else workspace
+
+
+def status(
+    target: PlaceArgument = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until Ctrl-C.")] = False,
+) -> None:
+    """What is running, paused, waiting and why; what lies in the spools."""
+    from crawler.observe.status import Status
+
+    place, stage, database = _target(target, workspace)
+    if stage:
+        raise UsageError(f"status shows all stages at once; leave {stage} out")
+    if watch:
+        _watch(place, database, as_json)
+    elif as_json:
+        typer.echo(_json(Status(place, database).as_json()))
+    else:
+        _print_lines(Status(place, database).lines())
+
+
+def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
+    from crawler.observe.live import TerminalView
+    from crawler.observe.status import Status
+
+    if as_json or not sys.stdout.isatty():
+        while True:
+            found = Status(place, database)
+            typer.echo(
+                _json(found.as_json(), is_short=True) if as_json else "\n".join(text for text, _ in found.lines())
+            )
+            sys.stdout.flush()
+            time.sleep(1.0)
+    with TerminalView(sys.stdout, time.monotonic()) as view:
+        while True:
+            view.draw(Status(place, database).lines())
+            time.sleep(1.0)
+
+
+def _json(value: Any, is_short: bool = False) -> str:
+    import orjson
+
+    return orjson.dumps(value, option=0 if is_short else orjson.OPT_INDENT_2).decode()
+
+
+def _print_lines(lines: list[tuple[str, str]]) -> None:
+    """Coloured on a terminal (unless NO_COLOR), plain elsewhere."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        from crawler.observe.live import styled
+
+        Console(highlight=False).print(styled(lines))
+    else:
+        for text, _ in lines:
+            typer.echo(text)
+
+
+def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
+    """Hold on: no request leaves within two seconds. The same as: touch workspace/pause"""
+    place, stage, _ = _target(target, workspace)
+    _touch(place, "pause", stage)
+    again = " ".join(["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])])
+    typer.echo(f"{_whom(stage)} paused in {place.root}; go on with: {again}")
+
+
+def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
+    """Go on after a pause; a stop that nobody has heard yet is taken back, too."""
+    from crawler.workspace.layout import STAGES
+
+    place, stage, _ = _target(target, workspace)
+    stages: Sequence[str | None] = (stage,) if stage else (None, *STAGES)
+    flags = [place.flag(word, name) for word in ("pause", "stop") for name in stages]
+    removed = [path.name for path in flags if path.exists()]
+    for path in flags:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as problem:
+            raise SumiError(f"cannot remove the flag file {path}: {problem.strerror}") from None
+    _ring(place)
+    typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.root}")
+    if stage and place.flag("pause").exists():
+        typer.echo("All stages are still paused by the flag file pause; go on with: sumi-ripple resume")
+
+
+def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
+    """Finish what is in flight, save and end; the next crawl goes on from there."""
+    from crawler.observe.processes import look
+
+    place, stage, _ = _target(target, workspace)
+    running = [found.name for found in look(place).stages if found.is_running and stage in (None, found.stage)]
+    if not running and not place.is_role_taken("supervisor"):
+        typer.echo(f"Nothing is running in {place.root}")
+        return
+    _touch(place, "stop", stage)
+    typer.echo(f"Told {', '.join(running) or 'the crawl'} to finish what is in flight, save and end")
+
+
+def _touch(place: Workspace, word: str, stage: str | None) -> None:
+    path = place.flag(word, stage)
+    if not place.root.is_dir():
+        raise UsageError(f"there is no workspace at {place.root} yet: nothing has been crawled there")
+    try:
+        path.touch()
+    except OSError as problem:
+        raise SumiError(f"cannot write the flag file {path}: {problem.strerror}") from None
+    _ring(place)
+
+
+def _ring(place: Workspace) -> None:
+    from crawler.workspace.bells import ring
+
+    try:
+        bells = list(place.bells.iterdir())
+    except OSError:
+        return
+    for bell in bells:
+        ring(bell)
+
+
+def _whom(stage: str | None) -> str:
+    return {"fetcher": "The fetchers are", None: "All stages are"}.get(stage, f"The {stage} is")

@@ -1,0 +1,296 @@
+"""The commands that read what was crawled, from the database or from the result spools. No site is asked anything."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crawler.cli.control_commands import meant_here
+from crawler.cli.options import (
+    ConfigArgument,
+    JsonOption,
+    QuietOption,
+    WorkspaceOption,
+    complete_config,
+    load_config,
+    log_to_stderr,
+)
+from crawler.model.errors import SumiError, UsageError
+
+if TYPE_CHECKING:
+    from crawler.model.settings import Config
+
+MapArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG", help="The TOML config, or a database.", autocompletion=complete_config, show_default=False
+    ),
+]
+
+
+def _database(path: Path, workspace: Path | None = None) -> Path:
+    """The database that a user means by a config or by the database itself."""
+    try:
+        with path.open("rb") as file:
+            if file.read(16) == b"SQLite format 3\0":
+                return path
+    except OSError:
+        pass
+    if path.suffix in (".db", ".sqlite", ".sqlite3") and not path.exists():
+        raise UsageError(f"there is no database at {path}")
+    if path.is_file() and path.suffix != ".toml" and not _is_toml(path):
+        raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a TOML config")
+    return load_config(path, workspace).output.database_path
+
+
+def _is_toml(path: Path) -> bool:
+    import tomli
+
+    try:
+        tomli.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def report(
+    config: ConfigArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the run is complete.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """The reporter alone: writes the summary from the database."""
+    loaded = load_config(config, workspace)
+    if wait:
+        from crawler.workspace.layout import Workspace
+        from crawler.workspace.runs import RunStatus, read_run
+
+        while (run := read_run(Workspace(loaded.workspace))) is None or run.status is not RunStatus.COMPLETED:
+            time.sleep(0.5)
+    write_summary_of(loaded)
+
+
+def write_summary_of(config: Config) -> None:
+    from reporter.summary.write import write_summary
+
+    write_summary(config.output.database_path, config.output.summary_path)
+    typer.echo(f"Summary written to {config.output.summary_path}")
+
+
+def replay(
+    config: ConfigArgument,
+    into: Annotated[Path, typer.Option("--into", metavar="FILE", help="The new database.", show_default=False)],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Leave out what was recorded later, e.g. 2025-01-15T10:30:00Z."),
+    ] = None,
+    run: Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Only this run.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Say how the new map differs from the config's database.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw the map anew from the result spools, into a new database; nothing is asked of any site.
+
+    Change the lists, max-depth or the tracking parameters in the config first, and see the map as it would be.
+    """
+    from ingest.replay import replay as run_replay
+
+    log_to_stderr(0, quiet)
+    loaded = load_config(config, workspace)
+    live = loaded.output.database_path
+    until_text = _time(until) if until is not None else None
+    if into.exists():
+        raise UsageError(f"{into} exists already; name a file that does not, replay never writes over a map")
+    progress = _Progress() if not quiet else None
+    try:
+        found = run_replay(
+            loaded,
+            into,
+            until=until_text,
+            run=run,
+            progress=progress,
+            compare=live if compare and live.exists() else None,
+        )
+    finally:
+        if progress is not None:
+            progress.end()
+    if not quiet:
+        for line in found.lines():
+            typer.echo(line)
+        typer.echo(f"The map is in {into}")
+
+
+def _time(text: str) -> str:
+    """A time as the records write it: RFC 3339, UTC, milliseconds."""
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--until {text!r} is not a time; write it like 2025-01-15T10:30:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.astimezone()
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _Progress:
+    """Percent on a terminal, nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = -1
+        self._is_on = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        percent = 100 * done // total if total else 100
+        if self._is_on and percent != self._shown:
+            self._shown = percent
+            sys.stderr.write(f"\r{percent:3d} %")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._shown >= 0:
+            sys.stderr.write("\r      \r")
+            sys.stderr.flush()
+
+
+def digest(
+    database: Annotated[Path, typer.Argument(metavar="DATABASE", help="A map (or its config).", show_default=False)],
+    parts: Annotated[bool, typer.Option("--parts", help="One line for each kind of row.")] = False,
+) -> None:
+    """One line: a hash of the map, free of ids and clocks. Equal maps have equal digests."""
+    from crawler.database.digest import digest as digest_of
+    from crawler.database.digest import parts as parts_of
+
+    path = _database(database)
+    if not path.exists():
+        raise UsageError(f"there is no database at {path}")
+    if parts:
+        for name, value in parts_of(path).items():
+            typer.echo(f"{value}  {name}")
+    else:
+        typer.echo(digest_of(path))
+
+
+def stats(
+    config: MapArgument,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="WHAT", help="domain, state, depth or error.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The figures of the summary, as a table or as JSON."""
+    from reporter.stats import BY
+    from reporter.stats import stats as figures
+
+    if by is not None and by not in BY:
+        raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
+    typer.echo(figures(_database(config), by, as_json), nl=False)
+
+
+def explain(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL [CONFIG]",
+            help="The URL; and the config, if it is not the one that ./workspace was last crawled with.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ],
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Why a URL is as it is in the map: class, state, depths with a shortest path, robots, who links to it.
+
+    And what would have to change for it to be crawled. For a URL never seen: what would happen to it.
+    """
+    from crawler.model.urls import UrlError
+    from reporter.explain.explanation import explain as explain_url
+
+    configs = [word for word in words if word.endswith(".toml")]
+    urls = [word for word in words if word not in configs]
+    if len(urls) != 1 or len(configs) > 1:
+        raise UsageError("give one URL, and one config (a .toml file) at most")
+    config = load_config(Path(configs[0]), workspace) if configs else _last_config(workspace)
+    try:
+        found = explain_url(config, config.output.database_path, urls[0])
+    except UrlError as problem:
+        raise UsageError(f"{problem}; write it out in full, like https://example.com/page") from None
+    typer.echo(found.json() if as_json else found.text(), nl=False)
+
+
+def _last_config(given: Path | None) -> Config:
+    """The config that a workspace was last crawled with."""
+    from crawler.config import last_used as snapshot
+    from crawler.workspace.layout import Workspace
+
+    place = Workspace(given) if given else meant_here(Workspace(Path("workspace").absolute()))
+    found = snapshot.read(place)
+    if found is None or not found.get("source"):
+        raise UsageError(f"which config? {place.root} has not been crawled with one yet, so name it")
+    return load_config(Path(found["source"]), place.root)
+
+
+def export(
+    config: MapArgument,
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Where to; its ending names the format. [default: standard output]"),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="gexf, graphml, csv or jsonl.", show_default=False)
+    ] = None,
+    level: Annotated[str, typer.Option("--level", metavar="LEVEL", help="page or domain.")] = "page",
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="N", min=0, help="Least depth N or less.", show_default=False)
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="CLASS", help="quality, discovered, stubbed or blacklisted; may be repeated."),
+    ] = None,
+    states: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="A state of pages; may be repeated.")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", metavar="PATTERN", help="example.com, or *.example.com.", show_default=False),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", min=1, help="Known in this run.", show_default=False)
+    ] = None,
+) -> None:
+    """The map as a file for other tools: pages or domains, and who links to whom."""
+    from reporter.export.graph import FORMATS, Filters
+    from reporter.export.graph import export as write_export
+
+    name = format or (target.suffix.removeprefix(".") if target else "jsonl")
+    if name not in FORMATS:
+        raise UsageError(f"{name or 'no ending'}: which format? Give --format {', '.join(FORMATS)}")
+    filters = Filters(depth, tuple(classes or ()), tuple(states or ()), domain, run)
+    found = write_export(
+        _database(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
+    )
+    if target:
+        files = " and ".join(str(path) for path in found.files)
+        typer.echo(f"Wrote {found.nodes:,} {level}s and {found.edges:,} links to {files}")
+    else:
+        sys.stdout.buffer.flush()
+
+
+def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
+    """Prove from the spools that the crawl was polite, or name every violation."""
+    from crawler.observe.audit import audit as run_audit
+    from crawler.workspace.layout import Workspace
+
+    loaded = load_config(config, workspace)
+    if not Workspace(loaded.workspace).result_writers():
+        raise SumiError(f"there are no result spools in {loaded.workspace}: nothing has been crawled there yet")
+    found = run_audit(loaded)
+    for line in found.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if found.is_clean else 1)

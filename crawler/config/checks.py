@@ -1,0 +1,225 @@
+"""What a single setting may be: small checks that turn a TOML value into ours, or say what is allowed. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Any
+
+from crawler.model.urls import UrlError, normalize, wire_of
+
+Check = Callable[[Any], Any]
+
+U32 = 2**32 - 1
+U63 = 2**63 - 1
+
+_NAME = re.compile(r"[A-Za-z0-9-]+")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_EMAIL = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+"
+)
+_NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
+_PARAMETER = re.compile(r"[^\s&=#*]*\*?")
+
+
+class Bad(Exception):
+    """A value that is not allowed. The text says what is."""
+
+
+def whole_number(low: int, high: int, unit: str = "") -> Check:
+    """A whole number in a range. True and 3.0 are none."""
+    if high >= U32:
+        allowed = f"a whole number{unit}, {low:,} or more"
+    else:
+        allowed = f"a whole number{unit} from {low:,} to {high:,}"
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise Bad(allowed)
+        return value
+
+    return check
+
+
+def yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Bad("true or false")
+    return value
+
+
+def one_of(*words: str) -> Check:
+    allowed = "one of " + ", ".join(f'"{word}"' for word in words)
+
+    def check(value: Any) -> str:
+        if value not in words or not isinstance(value, str):
+            raise Bad(allowed)
+        return value
+
+    return check
+
+
+def crawler_name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise Bad("a name of letters, digits and hyphens (a to z, A to Z, 0 to 9, -), not empty")
+    return value
+
+
+def crawler_version(value: Any) -> str:
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        raise Bad('a version in quotes, like "1.0": letters, digits, dots and hyphens, not empty')
+    return value
+
+
+def contact_url(value: Any) -> str:
+    allowed = 'an http or https URL in plain ASCII, like "https://example.com/about-our-crawler", or ""'
+    if not isinstance(value, str):
+        raise Bad(allowed)
+    if value:
+        try:
+            normalize(value)
+        except UrlError:
+            raise Bad(allowed) from None
+        # It goes into a header as it stands, so it must be able to.
+        if not value.startswith(("http://", "https://")) or not _is_header_text(value) or _has_userinfo(value):
+            raise Bad(allowed)
+    return value
+
+
+def contact_email(value: Any) -> str:
+    if not isinstance(value, str) or (value and not _EMAIL.fullmatch(value)):
+        raise Bad('an e-mail address, like "crawler-admin@example.com", or ""')
+    return value
+
+
+def path_text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise Bad("a path, not empty; a relative one starts from the config file's folder")
+    return value
+
+
+def tracking_parameters(value: Any) -> tuple[str, ...]:
+    allowed = 'a list of parameter names, with * only at the end, like ["utm_*", "fbclid"]'
+    if not isinstance(value, list):
+        raise Bad(allowed)
+    for name in value:
+        if not isinstance(name, str) or not name or not _PARAMETER.fullmatch(name):
+            raise Bad(allowed)
+    return tuple(dict.fromkeys(value))
+
+
+def domain_pattern(value: Any) -> str:
+    """A domain, or `*.` and a domain, in lower case and punycode."""
+    allowed = 'a domain like "example.com", or "*.example.com" for it and all its subdomains'
+    if not isinstance(value, str) or not value:
+        raise Bad(allowed)
+    star = "*." if value.startswith("*.") else ""
+    base = value.removeprefix("*.")
+    if "://" in base:
+        try:
+            suggestion = star + normalize(base)[8:].partition("/")[0].partition(":")[0]
+        except UrlError:
+            raise Bad(f"{allowed}; no scheme") from None
+        raise Bad(f'{allowed}; without scheme and path: "{suggestion}"?')
+    if "*" in base:
+        raise Bad(f"{allowed}; the * may only stand in front, followed by a dot")
+    if ":" in base or "/" in base:
+        raise Bad(f"{allowed}; without port and path")
+    host = _ascii_host(base)
+    if host is None or (star and _is_address(host)):
+        raise Bad(allowed)
+    return star + host
+
+
+def _ascii_host(text: str) -> str | None:
+    """A host name as keys write it (IDN in punycode), or None."""
+    if _NOT_IN_A_HOST.search(text):
+        return None
+    try:
+        host = wire_of(f"https://{text}/")[8:-1]
+    except UrlError:
+        return None
+    if len(host) > 253 or not _DOMAIN.fullmatch(host):
+        return None
+    if _is_address(host) and host != text:
+        return None  # an address in disguise: write it plainly
+    return host
+
+
+def host_pattern(value: str) -> str:
+    """The left side of [network.resolve]."""
+    if value == "*":
+        return value
+    try:
+        return domain_pattern(value)
+    except Bad:
+        raise Bad('a host, "*.example.com" for a domain and all its subdomains, or "*" for every host') from None
+
+
+def endpoint(value: Any) -> str:
+    """The right side of [network.resolve]: an address, with or without a port."""
+    allowed = 'an IP address and a port, like "127.0.0.1:8443" or "[::1]:8443", or an IP address alone'
+    if not isinstance(value, str):
+        raise Bad(allowed)
+    address, port = value, ""
+    if value.startswith("["):
+        address, _, port = value[1:].partition("]")
+        if port and not port.startswith(":"):
+            raise Bad(allowed)
+        port = port[1:] or ("" if not port else "-")
+    elif value.count(":") == 1:
+        address, _, port = value.partition(":")
+        port = port or "-"
+    try:
+        (IPv6Address if value.startswith("[") or ":" in address else IPv4Address)(address)
+    except AddressValueError:
+        raise Bad(allowed) from None
+    if port and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535):
+        raise Bad(allowed)
+    return value
+
+
+def seed(value: Any) -> str:
+    """A URL to start from, as its wire URL."""
+    allowed = 'an https URL, like "https://example.com/"'
+    if not isinstance(value, str):
+        raise Bad(allowed)
+    text = value.strip()
+    if text[:5].lower() == "http:":
+        suggestion = _quietly_wire("https:" + text[5:])
+        raise Bad(f'an https URL: "{suggestion}"?' if suggestion else allowed)
+    if text[:6].lower() != "https:":
+        suggestion = None if ":" in text.partition("/")[0] or not text else _quietly_wire("https://" + text)
+        raise Bad(f'{allowed}: "{suggestion}"?' if suggestion and "." in text.partition("/")[0] else allowed)
+    wire = _quietly_wire(text)
+    if wire is None or not text[6:].startswith("//"):
+        raise Bad(allowed)
+    if _has_userinfo(text):
+        raise Bad(f'{allowed}, without user name and password: "{wire}"?')
+    return wire
+
+
+def _quietly_wire(url: str) -> str | None:
+    try:
+        return wire_of(url)
+    except UrlError:
+        return None
+
+
+def _is_header_text(text: str) -> bool:
+    return text.isascii() and text.isprintable() and not any(character in text for character in " ()\\")
+
+
+def _has_userinfo(url: str) -> bool:
+    return "@" in re.split(r"[/\\?#]", url.partition("//")[2], maxsplit=1)[0]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        IPv4Address(host)
+    except AddressValueError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""What a person wants to know of a valid configuration: what will hurt, what it means, how to begin one. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crawler.model.settings import Config
+from crawler.model.urls import normalize
+
+_SMALL_DELAY = 500
+_LARGE_BUDGET = 100_000
+_LARGE_DEPTH = 8
+_MOST_OF_A_KIND = 20
+_WIDTH = 100
+
+
+def describe(config: Config) -> str:
+    """The configuration as `--dry-run` shows it, on one screen."""
+    crawler, network, output = config.crawler, config.network, config.output
+    workers = crawler.workers or "as many as fit"
+    lines = [
+        f"Configuration  {config.source or '(none)'}",
+        f"User agent     {config.user_agent.header}",
+        "",
+        "Classes (the first match wins)",
+        _row("blacklist", config.blacklist),
+        _row("stub", config.stub),
+        _row("quality", [entry.domain for entry in config.quality]),
+        "",
+        *_seed_lines(config),
+        "",
+        "Limits",
+        f"  depth {crawler.max_depth:,} · {_count(crawler.max_domain_requests, 'request')} a domain and run"
+        f" · {crawler.minimum_time_on_page:,} ms between two requests to a domain",
+        f"  {_count(crawler.max_concurrent_pages_open, 'page')} open at once · workers: {workers}"
+        f" · {_count(crawler.max_active_domains, 'domain')} active at once",
+        f"  HEAD {crawler.head_requests} · on 429 {crawler.on_429} · robots.txt unreachable:"
+        f" {crawler.robots_unreachable} · {_count(crawler.retries, 'retry', 'retries')},"
+        f" {crawler.retry_delay:,} ms apart",
+        f"  tracking parameters removed: {_cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
+        "",
+        "Places",
+        f"  database   {output.database_path}",
+        f"  summary    {output.summary_path}",
+        f"  workspace  {config.workspace}",
+        "",
+        "Network",
+        f"  private addresses: {'allowed' if network.allow_private_addresses else 'refused'}"
+        f" · CA bundle: {network.ca_bundle or 'the system’s'}",
+        *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4),
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, patterns: Sequence[str]) -> str:
+    text = f"  {name:<10} {len(patterns):>6,}"
+    return f"{text}  {_cut(', '.join(patterns), _WIDTH - len(text) - 2)}" if patterns else text
+
+
+def _seed_lines(config: Config) -> list[str]:
+    rows = []
+    for entry in config.quality:
+        for seed in entry.seeds:
+            key = normalize(seed, config.crawler.tracking_parameters)
+            rows.append(f"  {key}" + (f"   asked for as {seed}" if seed != key else ""))
+    return [f"Seeds ({len(rows):,})", *_some(rows, 8)]
+
+
+def _some(rows: list[str], most: int) -> list[str]:
+    return rows if len(rows) <= most + 1 else [*rows[:most], f"  … and {len(rows) - most:,} more"]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

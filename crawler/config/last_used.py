@@ -1,0 +1,133 @@
+"""`state/config.json`: the settings that a workspace was last crawled with, so that changes can be shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from crawler.database.frontier import Frontier, MapAway
+from crawler.model.settings import Config
+from crawler.workspace.atomic import write_atomically
+from crawler.workspace.layout import Workspace, WorkspaceError
+from crawler.workspace.spool import Cursor, end_of, segment_path, segments
+
+_SECTIONS = ("crawler", "user_agent", "traps")
+_LISTS = ("quality", "blacklist", "stub")
+
+
+def take(config: Config) -> dict[str, Any]:
+    """Settings and places as plain values."""
+    settings: dict[str, Any] = {}
+    for section in _SECTIONS:
+        for name, value in asdict(getattr(config, section)).items():
+            settings[f"{section}.{name}".replace("_", "-")] = list(value) if isinstance(value, tuple) else value
+    settings["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
+    settings["blacklist"] = list(config.blacklist)
+    settings["stub"] = list(config.stub)
+    return {
+        "v": 1,
+        "source": str(config.source) if config.source else None,
+        "database": str(config.output.database_path),
+        "summary": str(config.output.summary_path),
+        "settings": settings,
+    }
+
+
+def write(config: Config) -> None:
+    workspace = Workspace(config.workspace)
+    write_atomically(_path(workspace), orjson.dumps(take(config), option=orjson.OPT_INDENT_2))
+
+
+def read(workspace: Workspace) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(_path(workspace).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("settings"), dict) else None
+
+
+def database_of(workspace: Workspace) -> Path | None:
+    """Where the map of this workspace is, as far as is known."""
+    found = read(workspace)
+    return Path(found["database"]) if found and isinstance(found.get("database"), str) else None
+
+
+def require_own_workspace(config: Config) -> None:
+    """Raise WorkspaceError if the spools here are not those of this map.
+
+    A new map would be drawn from what others crawled. One that was drawn from spools elsewhere knows places in them
+    that mean nothing here, so results would be passed over, and a run could end before it began.
+    """
+    workspace = Workspace(config.workspace)
+    database = config.output.database_path
+    places = _places_read(database)
+    if places:
+        if not all(_is_a_place(workspace.results_of(writer), place) for writer, place in places.items()):
+            raise WorkspaceError(
+                f"the database {database} was not drawn from the spools in {workspace.root}; give the --workspace that "
+                f"it was crawled in, or start from nothing with --fresh, which keeps the database under a dated name"
+            )
+        return
+    found = read(workspace)
+    if found is None or found.get("database") == str(database):
+        return
+    if any(segments(workspace.results_of(name)) for name in workspace.result_writers()):
+        raise WorkspaceError(
+            f"the workspace {workspace.root} holds the crawl of {found.get('source') or found.get('database')}; give "
+            f"this one a --workspace of its own, or move the other one aside with --fresh"
+        )
+
+
+def _places_read(database: Path) -> dict[str, Cursor]:
+    """How far each result spool has been taken into a map; empty if there is no map yet, or none that can be asked."""
+    map_ = Frontier(database)
+    try:
+        map_.open()
+        return map_.positions()
+    except MapAway:
+        return {}
+    finally:
+        map_.close()
+
+
+def _is_a_place(folder: Path, place: Cursor) -> bool:
+    """Can this have been read up to? Then a line ends there (its newline may be damaged), or the segment does (with a
+    torn line, if its writer was killed), or the segment has been cleaned up since.
+    """
+    if place > end_of(folder):
+        return False
+    try:
+        with segment_path(folder, place.segment).open("rb") as file:
+            file.seek(max(place.offset - 1, 0))
+            behind = file.read(2)
+    except FileNotFoundError:
+        return True
+    return place.offset == 0 or behind[:1] in (b"\n", b"}") or len(behind) == 1
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What is different, one line a setting: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
+    old, new = before["settings"], now["settings"]
+    lines = []
+    for name in sorted(old.keys() | new.keys()):
+        was, is_now = old.get(name), new.get(name)
+        if was == is_now:
+            continue
+        if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):
+            gone = [f"− {entry}" for entry in was if entry not in is_now]
+            come = [f"+ {entry}" for entry in is_now if entry not in was]
+            lines += [f"{name}: {entry}" for entry in gone + come] or [f"{name}: another order"]
+        else:
+            lines.append(f"{name}: {_show(was)} → {_show(is_now)}")
+    return lines
+
+
+def _show(value: Any) -> str:
+    return orjson.dumps(value).decode() if not isinstance(value, str) else value or '""'
+
+
+def _path(workspace: Workspace) -> Path:
+    return workspace.state / "config.json"

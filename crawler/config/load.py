@@ -1,0 +1,417 @@
+"""A TOML file → a frozen Config, or every mistake in it at once.
+
+    config = load(Path("my.toml"))          # raises ConfigError
+    for warning in warnings(config): ...    # nothing is wrong, but it will hurt
+
+Each mistake names its key path, what was found there and what is allowed. Keys are those of the dataclasses in
+`crawler.model.settings`, in kebab-case; every key is optional except the quality list.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tomli
+
+from crawler.config import checks
+from crawler.config.checks import U32, U63, Bad, Check, whole_number
+from crawler.config.describe import describe
+from crawler.config.template import TEMPLATE
+from crawler.config.warnings import warnings
+from crawler.model.errors import UsageError
+from crawler.model.settings import (
+    Config,
+    CrawlerSettings,
+    NetworkSettings,
+    OutputSettings,
+    QualityEntry,
+    SpoolSettings,
+    TrapSettings,
+    UserAgentSettings,
+)
+from crawler.model.urls import domain_of
+from crawler.rules.lists import matches
+
+_MOST_BYTES = 16 * 1024 * 1024
+_MOST_WORKERS = 64
+_MS = " of milliseconds"
+
+_TABLES: dict[str, dict[str, Check]] = {
+    "crawler": {
+        "max-depth": whole_number(0, U32),
+        "max-concurrent-pages-open": whole_number(1, 100),
+        "minimum-time-on-page": whole_number(100, U63, _MS),
+        "max-domain-requests": whole_number(1, U32),
+        "workers": whole_number(0, _MOST_WORKERS),
+        "max-active-domains": whole_number(1, 100_000),
+        "jobs-per-domain": whole_number(0, 10_000),
+        "head-requests": checks.one_of("always", "auto", "never"),
+        "on-429": checks.one_of("suspend", "wait"),
+        "max-retry-after": whole_number(0, U63, _MS),
+        "retries": whole_number(0, 100),
+        "retry-delay": whole_number(0, U63, _MS),
+        "robots-unreachable": checks.one_of("fail", "allow"),
+        "robots-retries": whole_number(0, 100),
+        "robots-retry-delay": whole_number(0, U63, _MS),
+        "max-crawl-delay": whole_number(0, U63, _MS),
+        "obey-nofollow": checks.yes_or_no,
+        "max-links-per-page": whole_number(1, 10_000_000),
+        "tracking-parameters": checks.tracking_parameters,
+    },
+    "user-agent": {
+        "crawler-name": checks.crawler_name,
+        "crawler-version": checks.crawler_version,
+        "contact-url": checks.contact_url,
+        "contact-email": checks.contact_email,
+    },
+    "output": {
+        "database-path": checks.path_text,
+        "summary-path": checks.path_text,
+    },
+    "network": {
+        "ca-bundle": checks.path_text,
+        "allow-private-addresses": checks.yes_or_no,
+        "connect-timeout": whole_number(1, 3_600_000, _MS),
+        "read-timeout": whole_number(1, 3_600_000, _MS),
+        "total-timeout": whole_number(1, 86_400_000, _MS),
+        "max-body-size": whole_number(1024, 2**31 - 1, " of bytes"),
+        "dns-cache-time": whole_number(0, U63, _MS),
+        "max-idle-connections": whole_number(0, 10_000),
+    },
+    "traps": {
+        "max-url-length": whole_number(0, U32),
+        "max-path-depth": whole_number(0, U32),
+        "max-path-repeats": whole_number(0, U32),
+        "max-query-variants": whole_number(0, U32),
+        "max-similar-paths": whole_number(0, U32),
+    },
+    "spool": {
+        "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
+        "results": whole_number(0, U32),
+    },
+}
+_LISTS = {"quality": ("domain", "seeds"), "blacklist": ("domain",), "stub": ("domain",)}
+_UNKNOWN = "an unknown key"
+_MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
+_TOP = (*_TABLES, *_LISTS, "workspace")
+
+
+class Mistake(NamedTuple):
+    """One thing that is wrong: where, what stands there, what may stand there."""
+
+    path: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        if self.found == _UNKNOWN:
+            return f"{self.path}: {self.found}; {self.allowed}"
+        return f"{self.path}: found {self.found}; allowed: {self.allowed}"
+
+
+class ConfigError(UsageError):
+    """The configuration cannot be used. `mistakes` holds every one; the text lists them all, for people."""
+
+    def __init__(self, source: Path | str, mistakes: Iterable[Mistake] = (), sentence: str | None = None) -> None:
+        self.source = Path(source)
+        self.mistakes = list(mistakes)
+        count = len(self.mistakes)
+        head = sentence or f"{source} has {count} mistake{'' if count == 1 else 's'}:"
+        super().__init__("\n".join([head, *(f"  {mistake}" for mistake in self.mistakes)]))
+
+
+def load(path: Path | str, *, workspace: Path | None = None, workers: int | None = None) -> Config:
+    """The configuration in a TOML file. Raises ConfigError.
+
+    `workspace` and `workers` come from the command line and win over the file.
+    """
+    path = Path(path)
+    return _Loader(path).config(_parse(path, _read(path)), workspace, workers)
+
+
+# -- the file ----------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        hint = f"`sumi-ripple init {path}` writes one to start from"
+        raise ConfigError(path, sentence=f"there is no config file {path}; {hint}") from None
+    except IsADirectoryError:
+        raise ConfigError(path, sentence=f"{path} is a folder, not a config file") from None
+    except (OSError, ValueError) as problem:
+        words = getattr(problem, "strerror", None) or str(problem)
+        raise ConfigError(path, sentence=f"the config file {path} cannot be read: {words}") from None
+    if len(content) > _MOST_BYTES:
+        raise ConfigError(path, sentence=f"{path} is too large for a config file (over 16 MiB)")
+    if b"\0" in content:
+        raise ConfigError(path, sentence=f"{path} is a binary file, not a TOML config")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content.count(b"\n", 0, problem.start) + 1
+        sentence = f"{path} is not UTF-8 text (line {line}); save it as UTF-8"
+        raise ConfigError(path, sentence=sentence) from None
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as problem:
+        line = text.split("\n")[problem.lineno - 1].strip() if problem.lineno else ""
+        where = f"line {problem.lineno}, column {problem.colno}"
+        raise ConfigError(path, [Mistake(where, _show(line), f"TOML ({problem.msg})")]) from None
+    except (RecursionError, ValueError) as problem:
+        words = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise ConfigError(path, sentence=f"{path} is not usable TOML: {words}") from None
+
+
+# -- from TOML to settings ---------------------------------------------------------------------------------
+
+
+class _Loader:
+    """One file's way from dicts to settings; gathers the mistakes on the way."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder = _absolute(path.parent)
+        self._mistakes: list[Mistake] = []
+        self._notes: list[str] = []
+
+    def config(self, top: dict[str, Any], workspace: Path | None, workers: int | None) -> Config:
+        self._know(top, _TOP, "")
+        tables = {name: self._table(top, name) for name in _TABLES}
+        tables["network"]["resolve"] = self._resolve(top)
+        crawler = CrawlerSettings(**tables["crawler"])
+        if workers is not None:
+            crawler = replace(crawler, workers=self._workers(workers))
+        quality = self._quality(top)
+        blacklist, stub = self._patterns(top, "blacklist"), self._patterns(top, "stub")
+        output, network = self._output(tables["output"]), self._network(tables["network"])
+        home = self._workspace(top, workspace)
+        if self._mistakes:
+            raise ConfigError(self._path, self._mistakes)
+        return Config(
+            crawler=crawler,
+            user_agent=UserAgentSettings(**tables["user-agent"]),
+            output=output,
+            network=network,
+            traps=TrapSettings(**tables["traps"]),
+            spool=SpoolSettings(**tables["spool"]),
+            quality=quality,
+            blacklist=blacklist,
+            stub=stub,
+            workspace=home,
+            source=_absolute(self._path),
+            notes=tuple(self._notes),
+        )
+
+    # -- the plain tables ------------------------------------------------------------------------------
+
+    def _table(self, top: dict[str, Any], name: str) -> dict[str, Any]:
+        """The checked values of one table, by field name; what is wrong is left out and noted."""
+        table = self._dict(top.get(name, {}), name)
+        known = _TABLES[name]
+        self._know(table, (*known, "resolve") if name == "network" else tuple(known), name)
+        values = {}
+        for key, value in table.items():
+            if key in known:
+                checked = self._check(known[key], value, f"{name}.{key}")
+                if checked is not None:
+                    values[key.replace("-", "_")] = checked
+        return values
+
+    def _resolve(self, top: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+        network = top.get("network")
+        table = network.get("resolve", {}) if isinstance(network, dict) else {}
+        pairs = []
+        for pattern, value in self._dict(table, "network.resolve").items():
+            if isinstance(value, dict) and pattern != "*":
+                # `example.com = …` without quotes is example → com in TOML.
+                self._wrong(f"network.resolve.{_key(pattern)}", value, f'a pattern in quotes: "{pattern}.…" = "…"')
+                continue
+            host = self._check(checks.host_pattern, pattern, f"network.resolve.{_key(pattern)}")
+            target = self._check(checks.endpoint, value, f"network.resolve.{_key(pattern)}")
+            if host is not None and target is not None:
+                pairs.append((host, target))
+        return tuple(pairs)
+
+    def _output(self, values: dict[str, Any]) -> OutputSettings:
+        defaults = OutputSettings()
+        database = self._file("output.database-path", values.get("database_path", str(defaults.database_path)))
+        summary = self._file("output.summary-path", values.get("summary_path", str(defaults.summary_path)))
+        if database == summary:
+            self._wrong("output.summary-path", str(summary), "another file than output.database-path")
+        return OutputSettings(database, summary)
+
+    def _file(self, path: str, text: str) -> Path:
+        place = self._place(text)
+        if place.is_dir():
+            self._wrong(path, text, "a file; there is a folder at that place")
+        return place
+
+    def _network(self, values: dict[str, Any]) -> NetworkSettings:
+        bundle = values.get("ca_bundle")
+        if bundle is not None:
+            values["ca_bundle"] = place = self._place(bundle)
+            if not place.is_file():
+                self._wrong("network.ca-bundle", bundle, f"a file of certificates (PEM); there is none at {place}")
+        return NetworkSettings(**values)
+
+    def _workspace(self, top: dict[str, Any], given: Path | None) -> Path:
+        if given is not None:
+            path, text, place = "--workspace", str(given), _absolute(given.expanduser())
+        elif "workspace" in top:
+            path, text = "workspace", self._check(checks.path_text, top["workspace"], "workspace")
+            place = self._place(text) if text is not None else Path()
+        else:
+            path, text, place = "workspace", "workspace", _absolute(Path("workspace"))
+        if text is not None and place.exists() and not place.is_dir():
+            self._wrong(path, text, f"a folder, or a place for one; {place} is something else")
+        return place
+
+    def _workers(self, workers: int) -> int:
+        checked = self._check(whole_number(1, _MOST_WORKERS), workers, "--workers")
+        return 0 if checked is None else int(checked)
+
+    # -- the lists -------------------------------------------------------------------------------------
+
+    def _quality(self, top: dict[str, Any]) -> tuple[QualityEntry, ...]:
+        entries: dict[str, tuple[str, ...]] = {}
+        tables = self._entries(top, "quality")
+        if not tables and "quality" not in top:
+            self._mistakes.append(Mistake("quality", "nothing", "at least one [[quality]] with a domain and its seeds"))
+        for path, table in tables:
+            pattern = self._domain(path, table)
+            seeds = self._seeds(path, table, pattern)
+            if pattern in entries:
+                self._notes.append(f"{path}: {pattern} is in the quality list twice; its seeds were put together")
+            if pattern is not None:
+                entries[pattern] = tuple(dict.fromkeys((*entries.get(pattern, ()), *seeds)))
+        if len(entries) > _MOST_ORIGINS:
+            self._wrong("quality", tables, f"at most {_MOST_ORIGINS:,} entries; a wildcard may stand for many")
+        return tuple(QualityEntry(pattern, seeds) for pattern, seeds in entries.items())
+
+    def _seeds(self, path: str, table: dict[str, Any], pattern: str | None) -> list[str]:
+        path += ".seeds"
+        found = table.get("seeds")
+        if found is None or not isinstance(found, list) or not found:
+            self._wrong(path, found, 'a list of https URLs, not empty, like ["https://example.com/"]')
+            return []
+        seeds: list[str] = []
+        for index, value in enumerate(found):
+            place = f"{path}[{index}]"
+            seed = self._check(checks.seed, value, place)
+            if seed is None:
+                continue
+            if pattern is not None and not matches(pattern, domain_of(seed)):
+                self._wrong(place, value, f"a URL inside this entry's domain, {pattern}")
+            elif seed in seeds:
+                self._notes.append(f"{place}: {seed} is there twice")
+            else:
+                seeds.append(seed)
+        return seeds
+
+    def _patterns(self, top: dict[str, Any], name: str) -> tuple[str, ...]:
+        patterns: dict[str, None] = {}
+        for path, table in self._entries(top, name):
+            pattern = self._domain(path, table)
+            if pattern in patterns:
+                self._notes.append(f"{path}: {pattern} is there twice")
+            elif pattern is not None:
+                patterns[pattern] = None
+        return tuple(patterns)
+
+    def _domain(self, path: str, table: dict[str, Any]) -> str | None:
+        pattern: str | None = self._check(checks.domain_pattern, table.get("domain"), f"{path}.domain")
+        return pattern
+
+    def _entries(self, top: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
+        found = top.get(name, [])
+        if isinstance(found, dict) or not isinstance(found, list) or not all(isinstance(e, dict) for e in found):
+            self._wrong(name, found, f"a list of tables: write [[{name}]], with two brackets, before each entry")
+            return []
+        if name == "quality" and not found and name in top:
+            self._wrong(name, found, "at least one [[quality]] with a domain and its seeds")
+        entries = [(f"{name}[{index}]", table) for index, table in enumerate(found)]
+        for path, table in entries:
+            self._know(table, _LISTS[name], path)
+        return entries
+
+    # -- the small print -------------------------------------------------------------------------------
+
+    def _check(self, check: Check, value: Any, path: str) -> Any:
+        try:
+            return check(value)
+        except Bad as problem:
+            self._wrong(path, value, str(problem))
+            return None
+
+    def _dict(self, value: Any, path: str) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        self._wrong(path, value, f"a table: [{path}]")
+        return {}
+
+    def _know(self, table: dict[str, Any], known: tuple[str, ...], path: str) -> None:
+        for key in table:
+            if key not in known:
+                place = f"{path}.{_key(key)}" if path else _key(key)
+                self._mistakes.append(Mistake(place, _UNKNOWN, _instead(key, known, path)))
+
+    def _place(self, text: str) -> Path:
+        return _absolute(self._folder / Path(text).expanduser())
+
+    def _wrong(self, path: str, found: Any, allowed: str) -> None:
+        self._mistakes.append(Mistake(path, _show(found), allowed))
+
+
+def _absolute(path: Path) -> Path:
+    """Without `..`, but with its symbolic links: a linked config file means the folder where the link lies."""
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _instead(key: str, known: tuple[str, ...], path: str) -> str:
+    """What may have been meant by an unknown key."""
+    plain = key.lower().replace("_", "-")
+    close = difflib.get_close_matches(plain, known, n=1, cutoff=0.6)
+    if close:
+        return f'did you mean "{close[0]}"?'
+    homes = [name for name, table in _TABLES.items() if plain in table and name != path]
+    if homes:
+        return f"did you mean [{homes[0]}] {plain}?"
+    return "the keys here are " + ", ".join(known)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _show(name)
+
+
+def _show(value: Any) -> str:
+    """A value as it may be printed: short, one line, no terminal tricks."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        if not value or len(value) > 5 or any(isinstance(item, (list, dict)) for item in value):
+            return "an empty list" if not value else f"a list of {len(value):,}"
+        return f"[{', '.join(_show(item) for item in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        short = value if len(value) <= 80 else value[:79] + "…"
+        return '"' + "".join(c if c.isprintable() and c != '"' else ascii(c)[1:-1] for c in short) + '"'
+    text = str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+__all__ = ["TEMPLATE", "ConfigError", "Mistake", "describe", "load", "warnings"]

@@ -1,0 +1,88 @@
+"""PURE. The commented config that `sumi-ripple init` writes."""
+
+from __future__ import annotations
+
+TEMPLATE = """\
+# Sumi-Ripple: what to crawl, and how politely.
+# Check it with `sumi-ripple crawl THIS-FILE --dry-run`, then leave --dry-run out.
+# Only the quality list is needed; everything else is shown with its default.
+
+[crawler]
+max-depth = 3                       # steps away from a quality domain
+max-concurrent-pages-open = 10      # requests on the wire at one time, over all domains (1 to 100)
+minimum-time-on-page = 1000         # milliseconds between two requests to one domain (100 or more)
+max-domain-requests = 500           # per run and domain, robots.txt and retries included
+# workers = 0                       # fetcher processes; 0: as many as fit this machine
+# head-requests = "always"          # always | auto (only where a URL does not look like a page) | never
+# on-429 = "suspend"                # suspend the domain for this run | wait as Retry-After asks, then go on
+# max-retry-after = 300000          # milliseconds; with "wait", a longer Retry-After suspends
+# retries = 3                       # after server errors and timeouts
+# retry-delay = 5000                # milliseconds between them
+# robots-unreachable = "fail"       # fail its pages | allow everything
+# max-crawl-delay = 120000          # milliseconds; a domain whose robots.txt asks for more is skipped
+# obey-nofollow = true              # of a whole page (meta robots, X-Robots-Tag)
+# max-links-per-page = 10000
+# tracking-parameters = ["utm_*", "fbclid", "gclid", "mc_eid", "ref", "source"]
+
+[user-agent]                        # who you are, for the owners of the sites you visit
+crawler-name = "SumiRipple"         # letters, digits and hyphens
+crawler-version = "1.0"
+contact-url = "https://example.com/about-our-crawler"
+contact-email = "crawler-admin@example.com"
+
+[output]                            # relative paths start from this file's folder
+database-path = "./sumi-ripple.db"
+summary-path = "./crawl-summary.md"
+
+# -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
+
+[[quality]]
+domain = "example.com"
+seeds = [
+    "https://example.com/",
+]
+
+[[quality]]
+domain = "*.example.org"
+seeds = [
+    "https://blog.example.org/",
+    "https://docs.example.org/getting-started",
+]
+
+# -- Blacklist: never visited; links to them are counted. It wins over the other lists.
+
+[[blacklist]]
+domain = "ads.example.net"
+
+[[blacklist]]
+domain = "*.tracking.example"
+
+# -- Stub list: never visited, but their pages are recorded.
+
+[[stub]]
+domain = "*.wiki.example"
+
+# -- Rarely needed -----------------------------------------------------------------------------------
+
+# [network]
+# ca-bundle = "ca.pem"              # trusted besides the system's certificates
+# allow-private-addresses = false
+# connect-timeout = 10000           # milliseconds, as are the next two
+# read-timeout = 30000
+# total-timeout = 120000            # for one whole response
+# max-body-size = 10485760          # bytes, decoded
+
+# [network.resolve]                 # like curl --connect-to: host pattern → address; the first match wins
+# "*.test" = "127.0.0.1:8443"
+
+# [traps]                           # 0 turns a limit off
+# max-url-length = 2000
+# max-path-depth = 24               # segments
+# max-path-repeats = 3              # how often one segment may be in a path
+# max-query-variants = 200          # visits of one path under different queries, per run
+# max-similar-paths = 5000          # visits of paths that differ only in numbers or ids, per run
+
+# [spool]
+# segment-size = 16777216           # bytes
+# results = 0                       # keep the results of this many runs; 0: of all (replay needs them)
+"""

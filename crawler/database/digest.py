@@ -1,0 +1,66 @@
+"""One line for a whole map: a hash that two maps share exactly if they say the same.
+
+Covered: every page with its state, title, status code and error slug; every depth; every link with its kind;
+the blacklist and stub references; each domain's class and closure. Left out: ids, clocks, runs, the wire forms
+of URLs, request counts and everything else that may differ between two crawls of one terrain.
+
+Rows are hashed one by one and the hashes are added up, so that no order matters and nothing need be sorted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crawler.model.states import slug_of
+
+_QUERIES: dict[str, str] = {
+    "page": "SELECT url, state, title, status_code, error_message FROM pages",
+    "depth": "SELECT p.url, d.quality_origin, d.depth FROM page_depths d JOIN pages p ON p.id = d.page_id",
+    "link": (
+        "SELECT a.url, b.url, l.kind FROM links l JOIN pages a ON a.id = l.from_page_id"
+        " JOIN pages b ON b.id = l.to_page_id"
+    ),
+    "blacklisted": "SELECT url, reference_count FROM blacklisted_urls",
+    "blacklisted-by": (
+        "SELECT u.url, p.url FROM blacklisted_referrers r JOIN blacklisted_urls u ON u.id = r.blacklisted_url_id"
+        " JOIN pages p ON p.id = r.referrer_page_id"
+    ),
+    "stubbed": "SELECT url, reference_count FROM stubbed_urls",
+    "stubbed-by": (
+        "SELECT u.url, p.url FROM stubbed_referrers r JOIN stubbed_urls u ON u.id = r.stubbed_url_id"
+        " JOIN pages p ON p.id = r.referrer_page_id"
+    ),
+    "domain": "SELECT domain, class, closed_reason FROM domain_states",
+}
+
+
+def parts(database: Path) -> dict[str, str]:
+    """The hash of each kind of row, for finding out where two maps differ."""
+    db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        db.execute("BEGIN")
+        return {name: _sum(name, db.execute(sql)) for name, sql in _QUERIES.items()}
+    finally:
+        db.close()
+
+
+def digest(database: Path) -> str:
+    """The map's hash, as `sumi-ripple digest` prints it."""
+    together = "\n".join(f"{name} {value}" for name, value in parts(database).items())
+    return hashlib.sha256(together.encode()).hexdigest()
+
+
+def _sum(name: str, rows: Iterable[tuple[Any, ...]]) -> str:
+    total = 0
+    count = 0
+    for row in rows:
+        if name == "page":
+            row = (*row[:4], slug_of(row[4]))
+        text = "\x1f".join("\x00" if value is None else str(value) for value in row)
+        total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest(), "big")
+        count += 1
+    return f"{count}:{total % (1 << 256):064x}"

@@ -1,0 +1,98 @@
+"""What is known of each host's robots.txt: a file a host, for 24 hours, and the busiest ones in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from crawler.model.records import RecordError, RobotsResult, dump, parse
+from crawler.visit.robots import FRESH_SECONDS, Policy, policy_of
+from crawler.workspace.atomic import write_atomically
+from crawler.workspace.clock import boot_id
+from crawler.workspace.layout import Workspace
+
+_REMEMBERED = 512  # hosts
+
+
+class _Known(NamedTuple):
+    policy: Policy
+    at_ms: int
+    run: int | None  # None: whatever the run
+    boot: str
+    mono_ms: int  # when its last request ended, on the monotonic clock of that boot
+
+
+class RobotsCache:
+    """Policies by host. Safe to use from many threads.
+
+    A host that could not be reached is known as such for one run only: the next one asks again.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        wall_ms: Callable[[], int],
+        mono_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+    ) -> None:
+        self._workspace = workspace
+        self._wall_ms = wall_ms
+        self._mono_ms = mono_ms
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def policy(self, run: int, host: str) -> Policy | None:
+        """The policy of a host, if it is known and fresh."""
+        with self._lock:
+            known = self._known.get(host)
+            if known is not None:
+                self._known.move_to_end(host)
+        if known is None:
+            known = self._load(host)
+            if known is None:
+                return None
+            self._remember(host, known)
+        age = self._wall_ms() - known.at_ms
+        is_fresh = 0 <= age < FRESH_SECONDS * 1000 and known.run in (None, run)
+        if is_fresh and known.boot == boot_id():  # a wall clock set back must not make it live longer
+            is_fresh = self._mono_ms() - known.mono_ms < FRESH_SECONDS * 1000
+        return known.policy if is_fresh else None
+
+    def learn(self, result: RobotsResult, at_ms: int) -> Policy:
+        """Keep what was just learned."""
+        policy = policy_of(result)
+        self._remember(result.host, _known(policy, result, at_ms))
+        content = orjson.dumps({"v": 1, "at_ms": at_ms, "result": orjson.Fragment(dump(result))})
+        try:
+            write_atomically(self._workspace.robots_of(result.host), content, durable=False)
+        except OSError:
+            pass  # it is only asked for once more than needed
+        return policy
+
+    def _load(self, host: str) -> _Known | None:
+        try:
+            fields = orjson.loads(self._workspace.robots_of(host).read_bytes())
+            at_ms = int(fields["at_ms"])
+            result = parse(orjson.dumps(fields["result"]))
+        except (OSError, ValueError, KeyError, TypeError, RecordError):
+            return None
+        if not isinstance(result, RobotsResult) or result.host != host:
+            return None
+        return _known(policy_of(result), result, at_ms)
+
+    def _remember(self, host: str, known: _Known) -> None:
+        with self._lock:
+            self._known[host] = known
+            self._known.move_to_end(host)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+
+
+def _known(policy: Policy, result: RobotsResult, at_ms: int) -> _Known:
+    ended = max((entry.mono_ms + entry.elapsed_ms for entry in result.ledger), default=0)
+    boot = result.boot if result.ledger else ""
+    return _Known(policy, at_ms, result.run if result.outcome == "unreachable" else None, boot, ended)

@@ -1,0 +1,286 @@
+"""What the stages say to each other: frozen records with one door in and one door out.
+
+Every record is one JSON object on one spool line. `v` is the format's version and `kind` says which
+record it is; `docs/pipeline.md` lists every field. The spool adds a checksum as the last member and
+checks it before a line gets here, so what `parse` rejects is a line of another version, not a torn one.
+
+The annotations are the format: what is read is held against them. Members that are not named here may be a newer
+program's, and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
+
+import msgspec
+
+from crawler.model.states import VISITED
+
+VERSION = 1
+
+_LARGEST = 2**62  # what a database can hold, and more than anything here counts
+Number = Annotated[int, msgspec.Meta(gt=-_LARGEST, lt=_LARGEST)]
+
+
+class RecordError(ValueError):
+    """A spool line that is whole but is not a record this version can read."""
+
+
+class Exchange(NamedTuple):
+    """One request on the wire, as the ledger keeps it.
+
+    Two clocks: `at_ms` is the wall clock (for people), `mono_ms` the machine's monotonic clock since its
+    boot (for proofs: it does not jump). `answer` is the status code, or the slug of what went wrong.
+    """
+
+    at_ms: Number
+    mono_ms: Number
+    method: str
+    host: str
+    answer: Number | str
+    elapsed_ms: Number
+    domain: str
+
+
+class _Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
+    """`kind` is the tag that each of them names. They refer to nothing that could refer to them, hence no `gc`."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class Job(_Record, frozen=True, tag="job"):
+    """Visit this page once. Identity: (run, key). `page` is its number in the map that it was released from."""
+
+    run: Number
+    key: str
+    wire: str
+    domain: str
+    page: Number = 0
+
+
+class Closure(msgspec.Struct, frozen=True, gc=False):
+    """The rest of a domain is not to be visited in this run: a decision, so that replay need not make it.
+
+    reason: `rate-limited` (a 429), `request-limit` (the budget ran out; `limit` is that budget) or
+    `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms).
+    """
+
+    reason: str
+    request_number: Number
+    limit: Number | None = None
+
+
+class PageResult(_Record, frozen=True, tag="page"):
+    """What became of one visit. Identity: (run, key); a second one of the same identity changes nothing.
+
+    `state` is the word for `pages.state`. `base` and `hrefs` are raw, as the page wrote them. `redirect` is
+    the absolute URL of a redirect that left the key. `closes` ends the domain's run together with this page,
+    in one line, so that no crash can keep one without the other.
+    """
+
+    run: Number
+    key: str
+    wire: str
+    domain: str
+    at: str
+    state: str
+    error: str | None = None
+    status: Number | None = None
+    content_type: str | None = None
+    last_modified: str | None = None
+    title: str | None = None
+    base: str | None = None
+    hrefs: tuple[str, ...] = ()
+    nofollow: bool = False
+    links_cut: Number = 0
+    redirect: str | None = None
+    retries: Number = 0
+    bytes: Number = 0
+    boot: str = ""
+    ledger: tuple[Exchange, ...] = ()
+    closes: Closure | None = None
+
+
+class RobotsResult(_Record, frozen=True, tag="robots"):
+    """A robots.txt was asked for, and this is what it means for `host` from `at` on.
+
+    outcome: `parsed`, `allow-all` (no usable file) or `unreachable` (the last try failed; `error` says why).
+    """
+
+    run: Number
+    domain: str
+    host: str
+    at: str
+    outcome: str
+    status: Number | None = None
+    body: str | None = None
+    crawl_delay: float | None = None
+    error: str | None = None
+    boot: str = ""
+    ledger: tuple[Exchange, ...] = ()
+
+
+class DomainEvent(_Record, frozen=True, tag="domain"):
+    """Something happened to a whole domain outside of any one page.
+
+    event: `closed` (with `closes`), `lost-requests` (a fetcher died; `count` requests had left without a
+    ledger entry) or `deferred` (robots.txt could not be read; the domain waits).
+    """
+
+    run: Number
+    domain: str
+    at: str
+    event: str
+    count: Number = 0
+    detail: str | None = None
+    closes: Closure | None = None
+
+
+class FamilyEvent(_Record, frozen=True, tag="family"):
+    """A family of look-alike URLs (one path under endless queries, one shape of path) has had its share.
+
+    `family` is the family's name as `crawler.rules.traps.family_of` builds it, `error` the slug and words that
+    its waiting pages get, `limit` the share. `spare` are the keys that had been released: those visits still count.
+    """
+
+    run: Number
+    domain: str
+    at: str
+    family: str
+    error: str
+    limit: Number = 0
+    spare: tuple[str, ...] = ()
+
+
+class RunEvent(_Record, frozen=True, tag="run"):
+    """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`."""
+
+    run: Number
+    at: str
+    event: str
+    config_hash: str = ""
+    map_hash: str = ""
+
+
+class Release(_Record, frozen=True, tag="release"):
+    """The scheduler has put new jobs into this domain's spool.
+
+    `turn` numbers the domains in the order of their first jobs: the fetchers take them in turns.
+    """
+
+    run: Number
+    domain: str
+    count: Number
+    turn: Number = 0
+
+
+class Feed(_Record, frozen=True, tag="feed"):
+    """Hints of one committed batch, from the ingest to the scheduler. The frontier table is the truth.
+
+    `work`: (domain, best priority among the rows added); `done`: (domain, page ids whose frontier rows are
+    gone); `closed`: domains that are over for this run; `resync`: hints may have been lost, look at the table.
+    """
+
+    run: Number
+    work: tuple[tuple[str, int], ...] = ()
+    done: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    closed: tuple[str, ...] = ()
+    resync: bool = False
+
+
+Record = Job | PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent | Release | Feed
+Result = PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent
+
+_KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
+_STATES = frozenset(state.value for state in VISITED)
+_VERSION = b'{"v":%d,' % VERSION
+_encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
+
+AnyRecord = TypeVar("AnyRecord", bound=msgspec.Struct)
+
+
+def changed(record: AnyRecord, **members: Any) -> AnyRecord:
+    """The record with other values for these members."""
+    return msgspec.structs.replace(record, **members)
+
+
+def dump(record: Record) -> bytes:
+    """The record as one JSON object, without checksum and newline (those are the spool's)."""
+    try:
+        body = _encode(record)
+    except UnicodeEncodeError:  # half a surrogate pair in what a page said; JSON in UTF-8 cannot hold it
+        body = _encode(_whole_characters(msgspec.to_builtins(record)))
+    return _VERSION + body[1:]
+
+
+def _whole_characters(value: Any) -> Any:
+    """The same value with every lone surrogate in its texts replaced, as a browser would show it."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(name): _whole_characters(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_characters(each) for each in value]
+    return value
+
+
+def parse(line: bytes) -> Record:
+    """The record of a whole line. Raises RecordError with what is wrong with it."""
+    try:
+        if not line.startswith(_VERSION):  # as every writer begins; but any order of members will do
+            _kind_of(line)
+        record = _decode(line)
+    except RecordError:
+        raise
+    except (ValueError, RecursionError) as problem:
+        raise RecordError(f"a broken {_kind_of(line)} record: {problem}") from None
+    if type(record) is PageResult and record.state not in _STATES:
+        raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
+    return record
+
+
+def _kind_of(line: bytes) -> str:
+    """Which record the line says it is. Raises RecordError if it is none of this version's."""
+    try:
+        fields = msgspec.json.decode(line)
+    except (ValueError, RecursionError) as problem:
+        raise RecordError(f"not JSON: {problem}") from None
+    if not isinstance(fields, dict):
+        raise RecordError("not a JSON object")
+    version, kind = fields.get("v"), fields.get("kind")
+    if version != VERSION or version is True:
+        raise RecordError(f"record version {version!r}; this program reads version {VERSION}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise RecordError(f"unknown kind of record: {kind!r}")
+    return kind
+
+
+def identity(result: PageResult) -> tuple[int, str]:
+    """Which visit is this the result of?"""
+    return result.run, result.key
+
+
+__all__ = [
+    "VERSION",
+    "Closure",
+    "DomainEvent",
+    "Exchange",
+    "FamilyEvent",
+    "Feed",
+    "Job",
+    "PageResult",
+    "Record",
+    "RecordError",
+    "Release",
+    "Result",
+    "RobotsResult",
+    "RunEvent",
+    "changed",
+    "dump",
+    "identity",
+    "parse",
+]

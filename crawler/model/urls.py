@@ -1,0 +1,420 @@
+"""URLs: the key that a page is known by, the wire form that is requested, and the links of a page. PURE.
+
+Parsing is WHATWG's, by ada, because links are written for browsers. From there:
+
+- the **key** is the page's identity: https; no userinfo, fragment, trailing dot, default port or leading
+  `www.`; no trailing slash (the root aside); escapes of unreserved characters decoded, all others in upper
+  case; no tracking parameters, the rest sorted by name, then value. Normalising a key changes nothing.
+- the **wire URL** is what a browser would ask for: https, no userinfo, no fragment, no trailing dot on the
+  host (the same DNS name either way); everything else as the site wrote it.
+
+Decisions that the specification leaves open:
+
+- `www.` goes, and goes repeatedly, as long as what remains still has a dot in it: `www.example.com` is
+  `example.com`, but `www.com` stays itself.
+- `http://h:80/` and `http://h:443/` both are `https://h/`. `https://h:80/` is not: somebody wrote down a TLS
+  port that is not the default one, and it is another server's page until proven otherwise.
+- a `%` that begins no escape is the character itself and becomes `%25`; a raw character that RFC 3986 does
+  not allow (`|`, `[`, `{`, …) is escaped. Both spellings mean the same to every server.
+- `+`, `%20`, `%26`, `%3D`, `%2F` and the like are never decoded or swapped: they can mean something else.
+- empty pieces of a query (`a=1&&b=2`) carry nothing and go; `a` and `a=` are kept apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ada_url._ada_wrapper import ffi, lib
+
+from crawler.model.settings import TRACKING_PARAMETERS
+
+# ada's own Python layer costs twice the parse; its C functions under it do not.
+_parse = lib.ada_parse
+_parse_with_base = lib.ada_parse_with_base
+_get_href = lib.ada_get_href
+_free = lib.ada_free
+_unpack = ffi.unpack
+_blake2b = hashlib.blake2b
+_unhashed = _blake2b(digest_size=8).copy  # to copy it is cheaper than to make a new one
+_integer = struct.Struct(">q").unpack
+
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_HEX = "0123456789abcdefABCDEF"
+_ESCAPES = {
+    f"%{high}{low}": plain if (plain := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
+    for high in _HEX
+    for low in _HEX
+}
+# Either an escape, or a character that may not stand in a path or query as it is (a lone % among them).
+_UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
+_is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
+_LONGEST_HOST = 300  # what DNS allows, and something
+_MOST_SITES = 20_000  # of which the parts are remembered; some 400 bytes each
+
+
+class UrlError(ValueError):
+    """Not the URL of a page: it does not parse, or is neither http nor https."""
+
+
+class Link(NamedTuple):
+    """One link of a page, resolved. `hash` is `hash64(key)`."""
+
+    key: str
+    wire: str
+    domain: str
+    hash: int
+
+
+# -- ada ---------------------------------------------------------------------------------------------------
+
+
+def _href(url: str) -> str | None:
+    """The WHATWG serialisation, or None where there is none."""
+    try:
+        data = url.encode()
+    except UnicodeEncodeError:
+        data = _scalar(url).encode()
+    return _taken(_parse(data, len(data)))
+
+
+def _joined(base: bytes, href: str) -> str | None:
+    """`href` as seen from `base`, serialised, or None."""
+    try:
+        data = href.encode()
+    except UnicodeEncodeError:
+        data = _scalar(href).encode()
+    return _taken(_parse_with_base(data, len(data), base, len(base)))
+
+
+def _taken(handle: Any) -> str | None:
+    """The text behind a handle, which is freed. What did not parse has an empty one."""
+    text = _get_href(handle)
+    length = text.length
+    found = _unpack(text.data, length).decode() if length else None
+    _free(handle)
+    return found
+
+
+def _scalar(text: str) -> str:
+    """Lone surrogates replaced, as browsers do before they parse."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# -- from a serialised URL to key, wire and domain ----------------------------------------------------------
+
+
+class _Tracking:
+    """Tracking parameters, ready to be asked: exact names, and prefixes written with a trailing `*`."""
+
+    __slots__ = ("is_in", "names", "prefixes")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        patterns = tuple(patterns)
+        self.names = frozenset(pattern for pattern in patterns if not pattern.endswith("*"))
+        self.prefixes = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
+        # Most queries hold none of them: one look at the whole query tells.
+        words = [*map(re.escape, self.prefixes), *(re.escape(name) + "(?![^=&])" for name in self.names)]
+        self.is_in = re.compile(rf"(?:^|&)(?:{'|'.join(words)})" if words else r"(?!)").search
+
+
+_tracking = lru_cache(maxsize=64)(_Tracking)
+
+
+def _tidy_one(match: re.Match[str]) -> str:
+    text = match[0]
+    return _ESCAPES.get(text) or "".join([f"%{byte:02X}" for byte in text.encode()])
+
+
+def _split(href: str) -> tuple[str, str, str] | None:
+    """(host, port with its colon or "", path and query) of a serialised URL; None unless it is http(s).
+
+    Userinfo, fragment, trailing dots and https's default port are gone from the parts.
+    """
+    if href.startswith("https://"):
+        begin = 8
+    elif href.startswith("http://"):
+        begin = 7
+    else:
+        return None
+    slash = href.index("/", begin)
+    host = href[begin:slash]
+    rest = href[slash:]
+    if "#" in rest:
+        rest = rest[: rest.index("#")]
+    if "@" in host:
+        host = host[host.rindex("@") + 1 :]
+    port = ""
+    if ":" in host and not host.endswith("]"):
+        host, _, digits = host.rpartition(":")
+        if digits != "443":
+            port = ":" + digits
+    if host.endswith("."):
+        return _without_dots(host, port, rest)
+    return host, port, rest
+
+
+def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
+    """What remains may be an address in disguise (`0x7f.1..`), so it is parsed once more.
+
+    Where nothing that parses remains (`..`, `foo.09..`) the host is left as it was: no such name exists.
+    """
+    bare = host.rstrip(".")
+    again = _href(f"https://{bare}/") if bare else None
+    return again[8:-1] if again else host, port, rest
+
+
+def without_www(host: str) -> str:
+    """The host without leading `www.`s, as far as something with a dot in it remains."""
+    while host.startswith("www.") and host.find(".", 4) > 4 and not host.endswith("."):
+        host = host[4:]
+    return host
+
+
+def _key_path(rest: str, tracking: _Tracking) -> str:
+    """Path and query of the key."""
+    if not _is_tidy(rest):
+        rest = _UNTIDY.sub(_tidy_one, rest)
+    path, mark, query = rest.partition("?")
+    if path.endswith("/"):
+        path = path.rstrip("/") or "/"
+    if mark and (query := _key_query(query, tracking)):
+        return f"{path}?{query}"
+    return path
+
+
+def _key_query(query: str, tracking: _Tracking) -> str:
+    pieces = query.split("&")
+    if tracking.is_in(query):
+        names, prefixes = tracking.names, tracking.prefixes
+        pieces = [
+            piece
+            for piece in pieces
+            if (name := piece.partition("=")[0]) not in names and not name.startswith(prefixes)
+        ]
+    if len(pieces) == 1:
+        return pieces[0]
+    # With a character before all others in the place of the first "=", texts sort by name, then value.
+    pieces = [piece.replace("=", "\0", 1) for piece in pieces if piece]
+    pieces.sort()
+    return "&".join(pieces).replace("\0", "=")
+
+
+def _parts(href: str, tracking: _Tracking) -> tuple[str, str, str] | None:
+    """(key, wire, domain) of a serialised URL; None unless it is http(s)."""
+    split = _split(href)
+    if split is None:
+        return None
+    host, port, rest = split
+    domain = without_www(host) if host.startswith("www.") else host
+    key = f"https://{domain}{port}{_key_path(rest, tracking)}"
+    wire = f"https://{host}{port}{rest}"
+    return key, key if wire == key else wire, domain
+
+
+# -- one URL -----------------------------------------------------------------------------------------------
+
+
+def normalize(url: str, tracking: Sequence[str] = TRACKING_PARAMETERS) -> str:
+    """The key of a page. Raises UrlError, and nothing else."""
+    href = _href(url)
+    parts = _parts(href, _tracking(tuple(tracking))) if href else None
+    if parts is None:
+        raise UrlError(f"not an http(s) URL: {url[:200]!r}")
+    return parts[0]
+
+
+def wire_of(url: str) -> str:
+    """The URL to request for this one. Raises UrlError."""
+    href = _href(url)
+    split = _split(href) if href else None
+    if split is None:
+        raise UrlError(f"not an http(s) URL: {url[:200]!r}")
+    return "https://" + "".join(split)
+
+
+def resolve(base: str, href: str) -> str | None:
+    """The absolute URL that `href` means on a page at `base`; None if it means no http(s) URL at all."""
+    try:
+        data = base.encode()
+    except UnicodeEncodeError:
+        data = _scalar(base).encode()
+    # A base that is no URL still leaves absolute links their meaning.
+    joined = _joined(data, href) if data and _href(base) else _href(href)
+    return joined if joined and joined.startswith(("https://", "http://")) else None
+
+
+def authority_of(wire: str) -> str:
+    """`host:port`, or `host` alone for the default port, of a key or wire URL."""
+    end = wire.find("/", 8)
+    return wire[8:end] if end > 0 else wire[8:]
+
+
+def host_of(wire: str) -> str:
+    """The host that a wire URL (or key) asks, without port: what robots.txt and certificates go by."""
+    authority = authority_of(wire)
+    return authority if ":" not in authority or authority.endswith("]") else authority[: authority.rindex(":")]
+
+
+def domain_of(key: str) -> str:
+    """The domain of a key or wire URL: its host without `www.`; pacing, budgets and classes go by it."""
+    return without_www(host_of(key))
+
+
+def hash64(text: str, probe: int = 0) -> int:
+    """A signed 64-bit hash of a text, the same on every machine (SQLite's integers are signed).
+
+    `probe` gives further, unrelated hashes of the same text, for the day when two texts share one.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if probe:
+        digest = _blake2b(data, digest_size=8, salt=probe.to_bytes(8, "big")).digest()
+    else:
+        hashing = _unhashed()
+        hashing.update(data)
+        digest = hashing.digest()
+    return _integer(digest)[0]  # type: ignore[no-any-return]
+
+
+# -- the links of pages ------------------------------------------------------------------------------------
+
+_ABSOLUTE = ("https://", "http://")
+# After these an href that begins with a slash is not simply a path (`//host`, and what browsers take for it).
+_NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
+_PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
+_new_tuple = tuple.__new__
+
+# A path that parsing and normalising leave as it is, but for a slash at its end. No segment begins with a dot.
+_is_plain = re.compile(r"(?:/[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*)*/?").fullmatch
+
+Address = str | tuple[str, str]  # what an href means, whatever page it stands on: a URL, or (base, href)
+
+
+class Base:
+    """A URL as the hrefs of a page see it. A base that is no URL leaves absolute hrefs their meaning, and no others.
+
+    Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in front.
+    Only the odd rest (`//host`, `?query`, `#fragment`, the empty one, one with a colon) takes WHATWG's rules, and
+    means something else under every base.
+    """
+
+    __slots__ = ("_directory", "_origin", "_whole")
+
+    def __init__(self, url: str) -> None:
+        href = _href(url) if url else None
+        if href is None or not href.startswith(_ABSOLUTE):
+            self._whole = self._origin = self._directory = ""
+            return
+        self._whole = whole = href.partition("#")[0]
+        path = whole.partition("?")[0]
+        self._origin = whole[: whole.index("/", 8)]
+        self._directory = path[: path.rindex("/") + 1]
+
+    def addresses(self, hrefs: Iterable[str]) -> list[Address]:
+        """What these hrefs mean, one address for each. Cheap: pages that say the same thing get the same address."""
+        origin, directory, whole = self._origin, self._directory, self._whole
+        if not whole:
+            return [href if href.startswith(_ABSOLUTE) else ("", href) for href in hrefs]
+        found: list[Address] = []
+        add = found.append
+        for href in hrefs:
+            if href.startswith("/") and not href.startswith(_NOT_A_PATH):
+                add(origin + href)
+            elif href.startswith(_ABSOLUTE):
+                add(href)
+            elif href and href[0] in _PLAIN_START and ":" not in href:
+                add(directory + href)
+            else:
+                add((whole, href))
+        return found
+
+
+def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", hash_: int = 0) -> Link:
+    """The Link of a page on a site (see `Resolver._site`), by the path of its key and what is asked for there.
+
+    Where the key is the address itself, `hash_` is its hash.
+    """
+    domain, key, wire = site
+    text = key + path
+    if text == address:
+        text = address  # one text in memory, not two
+    else:
+        hash_ = hash64(text)
+    return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash_))
+
+
+class Resolver:
+    """Addresses → Links: the page that is meant, under one set of tracking parameters."""
+
+    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS) -> None:
+        self._tracking = _Tracking(tracking)
+        self._sites: dict[str, tuple[str, str, str]] = {}
+
+    def link(self, base: str, href: str) -> Link | None:
+        """What `href` on a page at `base` leads to; None if that is no page."""
+        (address,) = Base(base).addresses((href,))
+        return self.link_to(address)
+
+    def link_to(self, address: Address) -> Link | None:
+        """The page at an address; None if there can be none."""
+        if isinstance(address, str):
+            return self.link_at(address, hash64(address))
+        base, href = address
+        return self._link(_joined(base.encode(), href) if base else _href(href))
+
+    def link_at(self, address: str, hash_: int) -> Link | None:
+        """The page at an absolute address, of which the hash is known: mostly it is the hash of the key, too."""
+        return self._plain_link(address, hash_) or self._link(_href(address))
+
+    def _plain_link(self, address: str, hash_: int) -> Link | None:
+        """The Link of a plain path on a site that was parsed before: ada would leave it as it is. None of others."""
+        slash = address.find("/", 8)
+        site = self._sites.get(address[:slash])
+        if site is None or not _is_plain(address, slash):
+            return None
+        rest = address[slash:]
+        return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest, address, hash_)
+
+    def _link(self, href: str | None) -> Link | None:
+        """The Link of a serialised URL. What goes by the site alone is found out once a site."""
+        if href is None or not href.startswith(_ABSOLUTE):
+            return None
+        slash = href.index("/", 8)
+        site = href[:slash]
+        rest = href[slash:]
+        if "#" in rest:
+            rest = rest[: rest.index("#")]
+        return _made(self._sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest)
+
+    def _site(self, site: str) -> tuple[str, str, str]:
+        """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""
+        host, port, _ = _split(site + "/") or (site, "", "")
+        domain = without_www(host)
+        key, wire = f"https://{domain}{port}", f"https://{host}{port}"
+        found = domain, key, key if wire == key else wire
+        if len(site) <= _LONGEST_HOST:
+            if len(self._sites) >= _MOST_SITES:
+                self._sites.clear()
+            self._sites[site] = found
+        return found
+
+
+__all__ = [
+    "Address",
+    "Base",
+    "Link",
+    "Resolver",
+    "UrlError",
+    "authority_of",
+    "domain_of",
+    "hash64",
+    "host_of",
+    "normalize",
+    "resolve",
+    "wire_of",
+    "without_www",
+]

@@ -1,0 +1,219 @@
+"""What can be seen of a workspace from outside: heartbeats, locks, flags, spools. Asks nobody, disturbs nobody.
+
+`look` gathers it, and both the live view and `sumi-ripple status` show it. Everything is cheap: small files, one
+`stat` a spool segment, and a few seeks in the database, which is never counted through.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from crawler.workspace.layout import STAGES, Workspace
+from crawler.workspace.runs import Run, read_run
+from crawler.workspace.spool import Cursor, bytes_between
+
+SHAPE = 1  # version of `as_json`
+STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
+_MOST_CLOSED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StageGlance:
+    """One process of a stage. `is_running` comes from its lock, the rest from its last heartbeat."""
+
+    name: str
+    stage: str
+    is_running: bool
+    doing: str
+    pid: int | None
+    started: str | None
+    age: float | None  # seconds since the last heartbeat
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.is_running and (self.age is None or self.age > STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What lies between the stages. None where it cannot be told."""
+
+    jobs_bytes: int  # released, not yet worked off by the fetchers
+    job_domains: int
+    results_bytes: int | None  # written by the fetchers, not yet taken in by the ingest
+    feed_bytes: int | None  # hints that the scheduler has not read
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A workspace at one moment."""
+
+    at: str
+    workspace: Path
+    run: Run | None
+    flags: tuple[str, ...]
+    stages: tuple[StageGlance, ...]
+
+    def facts_of(self, stage: str) -> dict[str, Any]:
+        """The facts of a stage that is one process."""
+        return next((found.facts for found in self.stages if found.stage == stage), {})
+
+    def total(self, stage: str, fact: str) -> int:
+        """A figure summed up over a stage's running processes."""
+        return sum(
+            int(found.facts.get(fact) or 0) for found in self.stages if found.stage == stage and found.is_running
+        )
+
+    def next_due(self) -> tuple[str, float] | None:
+        """The domain that a fetcher will ask next, and in how many seconds."""
+        due = [
+            (float(found.facts["next_due"]["seconds"]), str(found.facts["next_due"]["domain"]))
+            for found in self.stages
+            if found.is_running and isinstance(found.facts.get("next_due"), dict)
+        ]
+        return (min(due)[1], min(due)[0]) if due else None
+
+
+def look(workspace: Workspace, now: datetime | None = None, *, with_locks: bool = True) -> Glance:
+    """See what is there now. Without `with_locks`, whoever has a fresh heartbeat counts as running."""
+    now = now or datetime.now(UTC)
+    beats = _heartbeats(workspace)
+    names = {*STAGES[::2], *beats}
+    names |= {name for name in _locks(workspace) if name.startswith("fetcher-")}
+    names.discard("fetcher")
+    stages = [_stage(workspace, name, beats.get(name, {}), now, with_locks) for name in names]
+    return Glance(
+        now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        workspace.root,
+        read_run(workspace),
+        tuple(_flags(workspace)),
+        tuple(sorted(stages, key=lambda stage: (_order(stage.stage), stage.name))),
+    )
+
+
+def _order(stage: str) -> int:
+    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+
+
+def _stage(workspace: Workspace, name: str, beat: dict[str, Any], now: datetime, with_locks: bool) -> StageGlance:
+    stage = "fetcher" if name.startswith("fetcher-") else name
+    age = _seconds_since(beat.get("at"), now)
+    is_running = (
+        workspace.is_role_taken(name)
+        if with_locks
+        else age is not None and age < STALE and beat.get("doing") != "stopped"
+    )
+    facts = beat.get("facts")
+    return StageGlance(
+        name,
+        stage,
+        is_running,
+        str(beat.get("doing", "not started")) if is_running else "not running",
+        beat.get("pid") if is_running else None,
+        beat.get("started"),
+        age,
+        facts if isinstance(facts, dict) else {},
+    )
+
+
+def _heartbeats(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        paths = sorted(workspace.status.glob("*.json"))
+    except OSError:
+        return {}
+    for path in paths:
+        try:
+            beat = orjson.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(beat, dict) and isinstance(beat.get("name"), str):
+            found[beat["name"]] = beat
+    return found
+
+
+def _locks(workspace: Workspace) -> list[str]:
+    try:
+        return [entry.name.removesuffix(".lock") for entry in os.scandir(workspace.locks) if entry.is_file()]
+    except OSError:
+        return []
+
+
+def _flags(workspace: Workspace) -> list[str]:
+    words = [workspace.flag(word, stage) for word in ("pause", "stop") for stage in (None, *STAGES)]
+    return [path.name for path in words if path.exists()]
+
+
+def _seconds_since(moment: Any, now: datetime) -> float | None:
+    try:
+        return max(0.0, (now - datetime.fromisoformat(moment)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+# -- what takes a look at spools and database ----------------------------------------------------------------
+
+
+def backlog(workspace: Workspace, database: Path | None) -> Backlog:
+    """How much waits between the stages."""
+    jobs = domains = 0
+    try:
+        folders = [Path(entry.path) for entry in os.scandir(workspace.jobs) if entry.is_dir()]
+    except OSError:
+        folders = []
+    for folder in folders:
+        waiting = bytes_between(folder, _bookmark(folder))
+        jobs += waiting
+        domains += waiting > 0
+    results = _positions(database) if database else None
+    unread = None
+    if results is not None:
+        unread = sum(
+            bytes_between(workspace.results_of(name), results.get(name, Cursor()))
+            for name in workspace.result_writers()
+        )
+    return Backlog(jobs, domains, unread, None)
+
+
+def _bookmark(folder: Path) -> Cursor:
+    try:
+        fields = orjson.loads((folder / "bookmark.json").read_bytes())
+        return Cursor(int(fields["segment"]), int(fields["offset"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Cursor()
+
+
+def _positions(database: Path) -> dict[str, Cursor] | None:
+    rows = _ask(database, "SELECT writer, segment, offset FROM spool_positions")
+    return None if rows is None else {writer: Cursor(segment, offset) for writer, segment, offset in rows}
+
+
+def closed_domains(database: Path, run: int) -> tuple[int, list[tuple[str, str]]]:
+    """How many domains are closed in a run, and some of them with the reason."""
+    sql = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"
+    count = _ask(database, f"SELECT count(*) {sql}", (run,))
+    rows = _ask(database, f"SELECT domain, closed_reason {sql} ORDER BY domain LIMIT {_MOST_CLOSED}", (run,))
+    return (count[0][0] if count else 0), [(str(domain), str(reason)) for domain, reason in rows or []]
+
+
+def _ask(database: Path, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]] | None:
+    """Rows, or None where there is no database that can be asked."""
+    if not database.exists():
+        return None
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(database.absolute()))}?mode=ro", uri=True, timeout=2)
+        try:
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return None

@@ -1,0 +1,55 @@
+"""The permits of `max-concurrent-pages-open`, shared by all fetchers of a workspace."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+def fair_share(limit: int, fetchers: int) -> int:
+    """How many of `limit` requests on the wire one of `fetchers` processes may claim."""
+    return max(1, -(-limit // max(1, fetchers)))
+
+
+class Slots:
+    """The permits of `max-concurrent-pages-open`, shared by every fetcher on a workspace.
+
+    A slot is a lock file; whoever holds it may have one request on the wire. The kernel frees the slots of a
+    process that dies.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._held: dict[int, int] = {}
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def take(self, wanted: int) -> None:
+        """Take up to `wanted` slots more, as far as any are free."""
+        enough = len(self._held) + wanted
+        for number in range(self._limit):
+            if len(self._held) >= enough:
+                break
+            if number in self._held:
+                continue
+            descriptor = os.open(self._folder / f"{number:02d}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                continue
+            self._held[number] = descriptor
+
+    def give_back(self, count: int) -> None:
+        """Let go of so many of those that are held."""
+        while count > 0 and self._held:
+            _, descriptor = self._held.popitem()
+            os.close(descriptor)
+            count -= 1
+
+    def close(self) -> None:
+        self.give_back(len(self._held))

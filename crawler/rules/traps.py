@@ -1,0 +1,98 @@
+"""Crawler traps: URLs that a site makes up without end. PURE.
+
+Two kinds of bounds. A URL whose *shape* gives it away (too long, too deep, one segment over and over) is a
+trap by itself. Others are only suspicious together: one path under endless queries, one form of path with
+endless numbers. Such look-alikes make up a *family*, and a family has a share of visits a run; what is
+beyond the share is recorded with the family's error, not dropped. The scheduler counts and closes families.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from crawler.model.settings import TrapSettings
+
+# A segment that is nothing but a number, a date or an id, give or take a short word in front and an ending.
+_NUMBERED = r"(?:[A-Za-z]{1,16}[-_.=:]?)?\d+(?:[-_.:,T]\d+)*"
+_HEX_ID = r"(?=[^/;]*\d)[0-9A-Fa-f]{8,}(?:-[0-9A-Fa-f]{4,}){0,4}"
+_TOKEN = r"(?=[^/;]*\d)(?=[^/;]*[A-Z])(?=[^/;]*[a-z])[A-Za-z0-9_~-]{20,}"
+_BRACKETED = r"\([A-Za-z]\([^/()]*\)\)"
+_VARIABLE = re.compile(
+    rf"(?<=/)(?:{_HEX_ID}|(?P<numbered>{_NUMBERED})|{_TOKEN}|{_BRACKETED})(?P<end>\.[A-Za-z0-9]{{1,5}})?(?=[/;]|$)"
+)
+_PARAMETER = re.compile(r";([A-Za-z_]{1,24})=[^/;]*")
+_SUSPECT = re.compile(r"[0-9;(]")
+_DIGITS = re.compile(r"\d+")
+
+
+class Family(NamedTuple):
+    """Look-alike pages: their common name, how many may be visited in a run, what becomes of the others."""
+
+    name: str
+    limit: int
+    error: str
+
+
+def shape_error(key: str, traps: TrapSettings) -> str | None:
+    """What makes this key a trap by itself: a slug and words, or None."""
+    if traps.max_url_length and len(key) > traps.max_url_length:
+        return f"trap-url-length: the URL has {len(key):,} characters, more than {traps.max_url_length:,}"
+    path = _path(key)
+    if path == "/":
+        return None
+    segments = path.split("/")[1:]
+    if traps.max_path_depth and len(segments) > traps.max_path_depth:
+        return f"trap-path-depth: the path has {len(segments)} segments, more than {traps.max_path_depth}"
+    limit = traps.max_path_repeats
+    if limit and len(segments) - len(set(segments)) >= limit:
+        segment, count = Counter(segments).most_common(1)[0]
+        if count > limit:
+            return f"trap-path-repeats: {_short(segment)!r} is in the path {count} times, more than {limit}"
+    return None
+
+
+def family_of(key: str, traps: TrapSettings) -> Family | None:
+    """The family of look-alikes that a key belongs to, or None for one that stands for itself.
+
+    A key with a query belongs to its path; one without to the form of its path, if that has numbers or ids.
+    """
+    head, mark, _ = key.partition("?")
+    if mark:
+        limit = traps.max_query_variants
+        if not limit:
+            return None
+        name = head[8:]
+        error = f"trap-query-variants: {_visited(limit)} of {_short(name)} under other queries in this run"
+        return Family(name + "?*", limit, error)
+    limit = traps.max_similar_paths
+    slash = key.find("/", 8)
+    if not limit or not _SUSPECT.search(key, slash):
+        return None
+    path = key[slash:]
+    form = _VARIABLE.sub(_blank, _PARAMETER.sub(r";\1=#", path))
+    if form == path:
+        return None
+    name = key[8:slash] + form
+    return Family(name, limit, f"trap-similar-paths: {_visited(limit)} of the form {_short(name)} in this run")
+
+
+def _blank(match: re.Match[str]) -> str:
+    numbered, end = match["numbered"], match["end"] or ""
+    return (_DIGITS.sub("#", numbered) if numbered else "#") + end
+
+
+def _path(key: str) -> str:
+    return key[key.find("/", 8) :].partition("?")[0]
+
+
+def _visited(limit: int) -> str:
+    return f"{limit:,} visit" + ("" if limit == 1 else "s")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+__all__ = ["Family", "family_of", "shape_error"]

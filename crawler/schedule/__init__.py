@@ -1,0 +1,1 @@
+"""The scheduler: what is released next, in windows of jobs per domain, lowest depth first."""

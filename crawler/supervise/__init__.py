@@ -1,0 +1,1 @@
+"""A crawl as a whole: its stages are started, watched, restarted and stopped."""

@@ -1,0 +1,483 @@
+"""The request flow of one page, as a generator. PURE: no sockets, no sleeping, no clock.
+
+`visit` yields what it wants next and is sent what became of it:
+
+    wire.Request      →  wire.Response, wire.Failure, or a Refusal (the budget is spent)
+    wire.Pause        →  None, once the time has passed
+    RobotsResult, DomainEvent  →  None, once it is written down
+
+and returns the page's result. Time, place and ledger (`at`, `boot`, `ledger`) and the request number of a closure
+are the worker's to fill in. A pause says what has been tried so far: a visit that is cut off there and begun again
+with that makes no more tries than the config allows.
+
+The flow is robots.txt, HEAD (`head-requests`), GET. A redirect that keeps the key (`www.`, slash, scheme) is
+followed here; one that leaves it ends the visit, for the target is a page of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from crawler.model.messages import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
+from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
+from crawler.model.settings import Config
+from crawler.model.states import PageState, slug_of
+from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
+from crawler.visit.content_types import HTML_TYPES, is_html, media_type
+from crawler.visit.html import extract, header_says_nofollow, refresh_target
+from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
+
+MAX_REDIRECTS = 10
+MAX_ROBOTS_REDIRECTS = 5
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# No second try would end otherwise.
+UNREACHABLE_AT_ONCE = frozenset({"connection-refused", "tls", "dns", "address-blocked"})
+FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding"})
+# What is tried again, and what the page is when it stays so.
+_AFTER_RETRIES = {
+    "connection-reset": PageState.UNREACHABLE,
+    "connection-failed": PageState.UNREACHABLE,
+    "dns-temporary": PageState.UNREACHABLE,
+}
+_PAGE_EXTENSIONS = frozenset(
+    {"asp", "aspx", "cfm", "cgi", "do", "htm", "html", "jsf", "jsp", "jspx", "php", "php3", "php4", "php5"}
+    | {"phtml", "pl", "py", "rb", "shtm", "shtml", "xht", "xhtml"}
+)
+_HEADER_LENGTH = 300
+_USERINFO = re.compile(r"(?<=[/\\])[^/\\?#]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The request was not sent: its domain is over for this run. `is_own`: the visited page's domain is."""
+
+    closes: Closure
+    is_own: bool = True
+
+
+Wish = Request | Pause | RobotsResult | DomainEvent
+Reply = Answer | Refusal | None
+Visit = Generator[Wish, Reply, PageResult]
+KnownRobots = Callable[[str], Policy | None]
+
+
+class _Ended(Exception):
+    """The visit is over; the result says how."""
+
+    def __init__(self, result: PageResult) -> None:
+        super().__init__(result.state)
+        self.result = result
+
+
+def visit(
+    job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried = UNTRIED
+) -> Visit:
+    """Visit one page. `known` tells a host's policy where it is known and fresh; `is_listed` says whether a domain
+    may not be asked at all (a robots.txt can redirect anywhere). `tried` is what was tried before the visit was cut
+    off, if it was.
+    """
+    flow = _Flow(job, config, known, is_listed, tried)
+    try:
+        return (yield from flow.run())
+    except _Ended as ended:
+        return ended.result
+
+
+def number_of(job: Job) -> int:
+    """The job's identity as `Tried` keeps it."""
+    return hash64(f"{job.run} {job.key}") & 0xFFFF_FFFF_FFFF_FFFF  # the gate's field has no sign
+
+
+def looks_like_page(url: str) -> bool:
+    """Does the URL's path end the way pages do: with a slash, without an extension, or with a page's own?"""
+    name = url.partition("?")[0].rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return not dot or not stem or extension.lower() in _PAGE_EXTENSIONS
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to be left alone. A date is read against the server's own clock."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:12])
+    try:
+        return max(
+            0.0,
+            (parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))).total_seconds(),
+        )
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+class _Flow:
+    def __init__(
+        self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried
+    ) -> None:
+        self.job = job
+        self.settings = config.crawler
+        self.agent = config.user_agent.crawler_name
+        self.limit = config.network.max_body_size
+        self.known = known
+        self.is_listed = is_listed
+        self.learned: dict[str, Policy] = {}
+        self.cleared = ""  # the URL that robots.txt was asked about last, and allowed
+        self.tried = tried
+        self.retries = tried.retries
+        self.has_waited = tried.has_waited
+        self.head_type: str | None = None
+
+    # -- the page ------------------------------------------------------------------------------------
+
+    def run(self) -> Visit:
+        url = self.job.wire
+        seen = {url}
+        mode = self.settings.head_requests
+        is_head = mode == "always" or (mode == "auto" and not looks_like_page(url))
+        while True:
+            yield from self._ask_leave(url)
+            answer = yield from self._send(url, is_head)
+            if answer is None:  # HEAD is not to be had here
+                is_head = False
+                continue
+            target = self._redirect_of(url, answer)
+            if target is not None:
+                if target in seen:
+                    raise self._failed(f"redirect-loop: back to {target}", answer)
+                if len(seen) > MAX_REDIRECTS:
+                    raise self._failed(f"redirect-limit: more than {MAX_REDIRECTS} redirects", answer)
+                seen.add(target)
+                url = target
+            elif is_head:
+                self._check_head(answer)
+                is_head = False
+            else:
+                return self._read(url, answer)
+
+    def _send(self, url: str, is_head: bool) -> Generator[Wish, Reply, Response | None]:
+        """An answer that is neither a reason to come back later nor none at all; None: ask with GET instead."""
+        request = Request("HEAD", url) if is_head else Request("GET", url, Take.HTML, self.limit)
+        while True:
+            answer = yield request
+            if isinstance(answer, Refusal):
+                raise self._refused(answer)
+            if isinstance(answer, Failure):
+                if answer.slug in UNREACHABLE_AT_ONCE:
+                    raise self._ended(PageState.UNREACHABLE, answer.message)
+                if is_head:
+                    return None  # a GET may fare better, and has its own tries
+                if answer.slug in FAILED_AT_ONCE:
+                    raise self._ended(PageState.FAILED, answer.message)
+                state = _AFTER_RETRIES.get(answer.slug, PageState.FAILED)
+                yield from self._try_again(state, answer.message, None, 0.0)
+                continue
+            assert isinstance(answer, Response)
+            if answer.status == 429:
+                yield from self._wait_out_429(answer)
+            elif is_head and answer.status in (405, 501):
+                return None
+            elif 500 <= answer.status <= 599:
+                yield from self._try_again(
+                    PageState.FAILED, _http(answer.status), answer, retry_after(answer.headers) or 0.0
+                )
+            else:
+                return answer
+
+    def _try_again(
+        self, state: PageState, error: str, answer: Response | None, at_least: float
+    ) -> Generator[Wish, Reply, None]:
+        if self.retries >= self.settings.retries:
+            raise self._ended(state, error, answer)
+        if at_least * 1000 > self.settings.max_retry_after:
+            raise self._ended(state, f"{error}, to be asked again in {at_least:.0f} s at the earliest", answer)
+        self.retries += 1
+        yield self._pause(max(at_least, self.settings.retry_delay / 1000), error)
+
+    def _wait_out_429(self, answer: Response) -> Generator[Wish, Reply, None]:
+        """Return once the page may be asked for again; end the domain's run otherwise."""
+        seconds = retry_after(answer.headers)
+        if seconds is None:
+            seconds = self.settings.retry_delay / 1000
+        may_wait = self.settings.on_429 == "wait" and not self.has_waited
+        if not may_wait or seconds * 1000 > self.settings.max_retry_after:
+            raise self._ended(PageState.RATE_LIMITED, _http(429), answer, closes=Closure("rate-limited", 0))
+        self.has_waited = True
+        self.retries += 1
+        yield self._pause(seconds, _http(429))
+
+    def _pause(self, seconds: float, why: str, robots_host: int = 0, robots_tries: int = 0) -> Pause:
+        job = number_of(self.job)
+        return Pause(seconds, why, Tried(job, self.retries, self.has_waited, robots_host, robots_tries))
+
+    def _redirect_of(self, url: str, answer: Response) -> str | None:
+        """The wire URL of a redirect that keeps the key; None if this is no redirect. One that leaves ends."""
+        location = answer.headers.get("location", "").strip()
+        if answer.status not in _REDIRECTS and not (answer.status == 300 and location):
+            return None
+        target = resolve(url, location) if location else None
+        try:
+            if target is None:
+                raise UrlError("no http(s) URL")
+            wire, key = wire_of(target), normalize(target, self.settings.tracking_parameters)
+        except UrlError:
+            words = f"to {_shown(location)!r}" if location else "to nowhere"
+            raise self._failed(f"bad-redirect: {words}", answer) from None
+        if key == self.job.key:
+            return wire
+        raise self._ended(PageState.PROCESSED, None, answer, redirect=wire)
+
+    def _check_head(self, answer: Response) -> None:
+        """End here unless the headers promise a page that GET should be asked for."""
+        self._check_status(answer)
+        content_type = answer.headers.get("content-type")
+        self.head_type = media_type(content_type)
+        if self.head_type is not None and self.head_type not in HTML_TYPES:
+            raise self._mismatch(f"not HTML but {self.head_type}", answer)
+
+    def _check_status(self, answer: Response) -> None:
+        status = answer.status
+        if status in (404, 410):
+            raise self._ended(PageState.DEAD_LINK, _http(status), answer)
+        if not 200 <= status <= 299:
+            raise self._failed(_http(status), answer)
+
+    def _read(self, url: str, answer: Response) -> PageResult:
+        self._check_status(answer)
+        body, content_type = answer.body, answer.headers.get("content-type")
+        if answer.is_cut:
+            raise self._failed(f"too-large: more than {self.limit:,} bytes", answer)
+        kind = media_type(content_type)
+        is_page = kind in HTML_TYPES if kind is not None else not body or is_html(None, body)
+        if not is_page:
+            found = kind or "something without a type"
+            words = f"HEAD said {self.head_type}, GET sent {found}" if self.head_type else f"not HTML but {found}"
+            raise self._mismatch(words, answer)
+        page = extract(body, content_type, url, self.settings.max_links_per_page, agent=self.agent)
+        hrefs = page.hrefs
+        header = answer.headers.get("refresh")
+        if header and (refresh := refresh_target(header)):
+            hrefs = (*hrefs, refresh)
+        base = _without_userinfo(url, [page.base])[0] if page.base else page.base
+        return self._result(
+            PageState.PROCESSED,
+            None,
+            answer,
+            title=page.title,
+            base=base,
+            hrefs=_without_userinfo(base or url, hrefs),
+            nofollow=page.nofollow or header_says_nofollow(answer.headers.get("x-robots-tag"), self.agent),
+            links_cut=page.links_cut,
+        )
+
+    # -- robots.txt ----------------------------------------------------------------------------------
+
+    def _ask_leave(self, url: str) -> Generator[Wish, Reply, None]:
+        """Return if robots.txt lets this URL be asked for; end the visit if not."""
+        if url == self.cleared:
+            return
+        host = authority_of(url)
+        policy = self.learned.get(host) or self.known(host)
+        if policy is None:
+            policy = yield from self._learn(host)
+        self.learned[host] = policy
+        if policy.error is not None:
+            slug = slug_of(policy.error)
+            if slug in UNREACHABLE_AT_ONCE:
+                raise self._ended(PageState.UNREACHABLE, policy.error)
+            if slug != "robots-unreachable" or self.settings.robots_unreachable != "allow":
+                raise self._failed(policy.error)
+        if policy.crawl_delay_ms > self.settings.max_crawl_delay:
+            limit = self.settings.max_crawl_delay
+            words = f"{host} asks for {policy.crawl_delay:g} s between requests, the limit is {limit / 1000:g} s"
+            raise self._ended(
+                PageState.FAILED, f"crawl-delay-too-long: {words}", closes=Closure("crawl-delay", 0, limit)
+            )
+        if not policy.rules.allows(url, self.agent):
+            line = policy.rules.rule_for(url, self.agent)
+            raise self._failed(f"robots-denied: {host} says {line!r}")
+        self.cleared = url
+
+    def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
+        """Read a host's robots.txt, with growing pauses as long as it cannot be read; report what came of it."""
+        number = zlib.crc32(host.encode())
+        first = self.tried.robots_tries if self.tried.robots_host == number else 0
+        for attempt in range(min(first, self.settings.robots_retries), self.settings.robots_retries + 1):
+            learned = yield from self._ask_robots(host)
+            if isinstance(learned, RobotsResult):
+                yield learned
+                return policy_of(learned)
+            words, at_least = learned
+            pause = max(self.settings.robots_retry_delay / 1000 * 2**attempt, at_least or 0.0)
+            if attempt == self.settings.robots_retries or pause * 1000 > self._longest_deferral():
+                break
+            if attempt == 0:
+                yield DomainEvent(self.job.run, self.job.domain, "", "deferred", detail=f"{host}/robots.txt: {words}")
+            yield self._pause(pause, f"robots-deferred: {words}", number, attempt + 1)
+        result = self._robots(host, "unreachable", error=f"robots-unreachable: {words}")
+        yield result
+        return policy_of(result)
+
+    def _longest_deferral(self) -> float:
+        settings = self.settings
+        return float(max(settings.max_retry_after, settings.robots_retry_delay << settings.robots_retries))
+
+    def _ask_robots(self, host: str) -> Generator[Wish, Reply, RobotsResult | tuple[str, float | None]]:
+        """What one attempt tells: a result, or why and for how long to wait."""
+        url = f"https://{host}/robots.txt"
+        seen = {url}
+        while True:
+            answer = yield Request("GET", url, Take.ANYTHING, MAX_BYTES)
+            if isinstance(answer, Refusal):
+                if answer.is_own:
+                    yield self._robots(host, "unreachable", error="request-limit: the budget of requests is spent")
+                    raise self._refused(answer)
+                words = f"it redirects to {authority_of(url)}, whose budget of requests is spent"
+                return self._robots(host, "unreachable", error=f"robots-unreachable: {words}")
+            if isinstance(answer, Failure):
+                if answer.slug in UNREACHABLE_AT_ONCE and len(seen) == 1:
+                    return self._robots(host, "unreachable", error=answer.message)
+                return answer.message, None
+            assert isinstance(answer, Response)
+            location = answer.headers.get("location", "").strip()
+            if answer.status in _REDIRECTS and location:
+                target = self._robots_target(url, location)
+                if target is None:
+                    return f"{_http(answer.status)} to {_shown(location)!r}", None
+                if target in seen or len(seen) > MAX_ROBOTS_REDIRECTS:
+                    return self._robots(host, "allow-all", answer.status)  # RFC 9309 §2.3.1.2: unavailable
+                if self.is_listed(domain_of(target)):
+                    words = f"it redirects to {authority_of(target)}, which is not to be asked"
+                    return self._robots(host, "unreachable", answer.status, error=f"robots-unreachable: {words}")
+                seen.add(target)
+                url = target
+                continue
+            verdict = verdict_of_status(answer.status)
+            if verdict is Verdict.DEFER:
+                return _http(answer.status), retry_after(answer.headers)
+            if verdict is Verdict.ALLOW_ALL:
+                return self._robots(host, "allow-all", answer.status)
+            text = text_of(answer.body)
+            delay = parse(text).crawl_delay(self.agent)
+            return self._robots(host, "parsed", answer.status, body=text, crawl_delay=delay)
+
+    @staticmethod
+    def _robots_target(url: str, location: str) -> str | None:
+        target = resolve(url, location)
+        try:
+            return wire_of(target) if target is not None else None
+        except UrlError:
+            return None
+
+    def _robots(
+        self,
+        host: str,
+        outcome: str,
+        status: int | None = None,
+        *,
+        body: str | None = None,
+        crawl_delay: float | None = None,
+        error: str | None = None,
+    ) -> RobotsResult:
+        return RobotsResult(self.job.run, self.job.domain, host, "", outcome, status, body, crawl_delay, error)
+
+    # -- ends ----------------------------------------------------------------------------------------
+
+    def _result(
+        self,
+        state: PageState,
+        error: str | None,
+        answer: Response | None = None,
+        *,
+        title: str | None = None,
+        base: str | None = None,
+        hrefs: tuple[str, ...] = (),
+        nofollow: bool = False,
+        links_cut: int = 0,
+        redirect: str | None = None,
+        closes: Closure | None = None,
+    ) -> PageResult:
+        job = self.job
+        headers = answer.headers if answer else {}
+        return PageResult(
+            run=job.run,
+            key=job.key,
+            wire=job.wire,
+            domain=job.domain,
+            at="",
+            state=state.value,
+            error=error,
+            status=answer.status if answer else None,
+            content_type=_short(headers.get("content-type")),
+            last_modified=_short(headers.get("last-modified")),
+            title=title,
+            base=base,
+            hrefs=hrefs,
+            nofollow=nofollow,
+            links_cut=links_cut,
+            redirect=redirect,
+            retries=self.retries,
+            bytes=len(answer.body) if answer else 0,
+            closes=closes,
+        )
+
+    def _ended(
+        self,
+        state: PageState,
+        error: str | None,
+        answer: Response | None = None,
+        *,
+        redirect: str | None = None,
+        closes: Closure | None = None,
+    ) -> _Ended:
+        return _Ended(self._result(state, error, answer, redirect=redirect, closes=closes))
+
+    def _failed(self, error: str, answer: Response | None = None) -> _Ended:
+        return self._ended(PageState.FAILED, error, answer)
+
+    def _mismatch(self, words: str, answer: Response) -> _Ended:
+        return self._ended(PageState.CONTENT_MISMATCH, f"content-mismatch: {words}", answer)
+
+    def _refused(self, refusal: Refusal) -> _Ended:
+        closes = refusal.closes
+        if closes.reason == "request-limit":
+            error = f"request-limit: all {closes.limit} requests of this run have been made"
+            return self._ended(PageState.REQUEST_LIMIT_HIT, error, closes=closes)
+        state = PageState.RATE_LIMITED if closes.reason == "rate-limited" else PageState.FAILED
+        return self._ended(state, f"{closes.reason}: the domain was closed for this run", closes=closes)
+
+
+def _http(status: int) -> str:
+    return f"http-{status}"
+
+
+def _shown(location: str) -> str:
+    """A `Location` that leads nowhere, as an error message may tell it: cut, and without what stands before an @."""
+    return _USERINFO.sub("", location)[:200]
+
+
+def _without_userinfo(base: str, hrefs: Sequence[str]) -> tuple[str, ...]:
+    """The hrefs as they were written, but for those with a name or password in them: these without."""
+    if "@" not in "".join(hrefs):  # the quickest way to find out
+        return tuple(hrefs)
+    return tuple([_bare(base, href) if "@" in href else href for href in hrefs])
+
+
+def _bare(base: str, href: str) -> str:
+    target = resolve(base, href)
+    try:
+        if target is None:
+            return _USERINFO.sub("", href)  # no link; it is only kept
+        return wire_of(target) if "@" in target.split("/", 3)[2] else href
+    except UrlError:
+        return _USERINFO.sub("", href)
+
+
+def _short(text: str | None) -> str | None:
+    return text[:_HEADER_LENGTH] if text else None
+
+
+__all__ = ["KnownRobots", "Refusal", "Reply", "Visit", "Wish", "looks_like_page", "number_of", "retry_after", "visit"]

@@ -1,0 +1,281 @@
+"""robots.txt as RFC 9309 reads it: text in, answers out. No clock, no network.
+
+Why this is not protego, which does nearly all of it: it lets an unknown line end a group of user agents and
+compares the whole value of a `User-agent` line (`foo bar` is not `foo` to it), where RFC 9309 §2.2.1 and the
+recorded cases of google/robotstxt say otherwise; it cannot name the line that decides, which `explain` shows; and
+it makes a regular expression of each path, where a hostile file can choose one that backtracks for minutes.
+Matching here goes piece by piece between the wildcards, each found once from the left, so it cannot blow up.
+A test compares both on every recorded case.
+
+How the words are read:
+- a group is the agents named by `User-agent` lines up to the first rule, and its rules; unknown lines, `Sitemap`
+  and `Crawl-delay` end no group (§2.2.4: other records must not interfere); groups of one agent are one group;
+- a product token is matched whole, whatever the case; `*` counts only where no group names the agent;
+- the longest path that matches decides, `Allow` wins a tie; `*` and a final `$` are the only special characters;
+- both sides are brought to one percent-encoding before they are compared (§2.2.2);
+- `Crawl-delay` is not in the RFC: it holds for the agents named so far in its group; the longest one counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from crawler.model.records import RobotsResult
+
+MAX_BYTES = 500 * 1024  # what lies behind is not read (§2.5)
+FRESH_SECONDS = 24 * 3600  # §2.4
+
+_RULES = {
+    "allow": True,
+    "disallow": False,
+    "dissallow": False,
+    "dissalow": False,
+    "disalow": False,
+    "diasllow": False,
+    "disallaw": False,
+}
+_AGENT = {"user-agent", "useragent", "user agent"}
+_DELAY = {"crawl-delay", "crawldelay", "crawl delay"}
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|([^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=])")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#;]*")
+
+
+class Verdict(StrEnum):
+    """What a status code of /robots.txt means (§2.3.1)."""
+
+    PARSE = "parse"
+    ALLOW_ALL = "allow-all"
+    DEFER = "defer"
+
+
+def verdict_of_status(status: int) -> Verdict:
+    """2xx is read; 4xx means there is none; what may pass (429, 5xx, a redirect to nowhere) is waited for."""
+    if 200 <= status < 300:
+        return Verdict.PARSE
+    if 400 <= status < 500 and status != 429:
+        return Verdict.ALLOW_ALL
+    return Verdict.DEFER
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One `Allow` or `Disallow` line. `pieces` is its path between the wildcards, in normal percent-encoding."""
+
+    is_allow: bool
+    line: str
+    length: int
+    pieces: tuple[str, ...]
+    is_anchored: bool
+
+    def matches(self, path: str) -> bool:
+        first = self.pieces[0]
+        if not path.startswith(first):
+            return False
+        place = len(first)
+        if len(self.pieces) == 1:
+            return not self.is_anchored or place == len(path)
+        for piece in self.pieces[1:-1]:
+            found = path.find(piece, place)
+            if found < 0:
+                return False
+            place = found + len(piece)
+        last = self.pieces[-1]
+        if self.is_anchored:
+            return len(path) - len(last) >= place and path.endswith(last)
+        return path.find(last, place) >= 0
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    rules: list[Rule] = field(default_factory=list)
+    delay: float | None = None
+
+
+class Rules:
+    """One parsed robots.txt."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: dict[str, _Group]) -> None:
+        self._groups = groups
+
+    def allows(self, url: str, agent: str) -> bool:
+        """May `agent` (a product token) request this URL? /robots.txt itself may always be asked for."""
+        deciding = self._deciding(url, agent)
+        return deciding is None or deciding.is_allow
+
+    def rule_for(self, url: str, agent: str) -> str | None:
+        """The line that decides about this URL, or None where none does (and so it is allowed)."""
+        deciding = self._deciding(url, agent)
+        return None if deciding is None else deciding.line
+
+    def crawl_delay(self, agent: str) -> float | None:
+        """Seconds that the site asks `agent` to leave between requests."""
+        group = self._group(agent)
+        return None if group is None else group.delay
+
+    def _group(self, agent: str) -> _Group | None:
+        return self._groups.get(agent.lower()) or self._groups.get("*")
+
+    def _deciding(self, url: str, agent: str) -> Rule | None:
+        group = self._group(agent)
+        if group is None or not group.rules:
+            return None
+        path = path_of(url)
+        if path == "/robots.txt":
+            return None
+        best: Rule | None = None
+        for rule in group.rules:
+            is_better = best is None or rule.length > best.length or (rule.length == best.length and rule.is_allow)
+            if is_better and rule.matches(path):
+                best = rule
+        return best
+
+
+ALLOW_ALL = Rules({})
+
+
+def parse(body: bytes | str) -> Rules:
+    """The rules of a robots.txt, whatever it holds: no input is an error."""
+    groups: dict[str, _Group] = {}
+    agents: list[_Group] = []
+    has_rules = False
+    for line in _LINE_END.split(text_of(body)):
+        split = _split(line)
+        if split is None:
+            continue
+        name, value = split
+        if name in _AGENT:
+            if has_rules:
+                agents, has_rules = [], False
+            token = _token_of(value)
+            if token is not None:
+                group = groups.setdefault(token, _Group())
+                if group not in agents:
+                    agents.append(group)
+        elif name in _DELAY:
+            delay = _delay_of(value)
+            if delay is not None:
+                for group in agents:
+                    group.delay = delay if group.delay is None else max(delay, group.delay)
+        elif name in _RULES:
+            has_rules = True
+            if value:  # an empty path says nothing
+                rules = _rules_of(_RULES[name], value, line)
+                for group in agents:
+                    group.rules.extend(rules)
+    return Rules(groups)
+
+
+def text_of(body: bytes | str) -> str:
+    """The part of a robots.txt that counts, as text: without BOM, up to 500 KiB and the last whole line of those.
+
+    What is not UTF-8 is read as Latin-1, so that storing the text and parsing it again changes nothing.
+    """
+    raw = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    if len(raw) > MAX_BYTES:
+        raw = raw[:MAX_BYTES]
+        cut = max(raw.rfind(b"\n"), raw.rfind(b"\r"))
+        raw = raw[: cut + 1] if cut >= 0 else raw
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def path_of(url: str) -> str:
+    """What rules are matched against: path and query of a URL, in normal percent-encoding."""
+    place = _PATH.match(url)
+    path = url[place.end() :] if place else url
+    path = path.partition("#")[0]
+    if not path.startswith("/"):
+        path = "/" + path
+    return _normal(path)
+
+
+def _normal(text: str) -> str:
+    """One spelling for one path: unreserved characters plain, all else that is no delimiter as %XX."""
+    return _ESCAPE.sub(_spell, text.encode("utf-8", "surrogatepass")).decode("ascii")
+
+
+def _spell(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    if code is None:
+        return b"%%%02X" % match[2][0]
+    value = int(code, 16)
+    return bytes((value,)) if value in _UNRESERVED else b"%" + code.upper()
+
+
+def _split(line: str) -> tuple[str, str] | None:
+    """Name and value of a line, or None. The colon may be missing between two words: people forget it."""
+    text = line.partition("#")[0].strip(" \t\x00\x0b\x0c")
+    name, colon, value = text.partition(":")
+    if colon:
+        return name.strip().lower(), value.strip(" \t")
+    words = text.split()
+    return (words[0].lower(), words[1]) if len(words) == 2 else None
+
+
+def _token_of(value: str) -> str | None:
+    if value == "*" or value[:2] in ("* ", "*\t"):
+        return "*"
+    match = _TOKEN.match(value)
+    return match[0].lower() if match else None
+
+
+def _delay_of(value: str) -> float | None:
+    match = _NUMBER.match(value)
+    return float(match[0]) if match and len(match[0]) < 20 else None
+
+
+def _rules_of(is_allow: bool, value: str, line: str) -> list[Rule]:
+    """The rule of a line; leave for a folder's index page is leave for the folder, as the big crawlers read it."""
+    rules = [_rule_of(is_allow, value, line)]
+    folder, slash, page = value.rpartition("/")
+    if is_allow and slash and page.startswith("index.htm"):
+        rules.append(_rule_of(True, f"{folder}/$", line))
+    return rules
+
+
+def _rule_of(is_allow: bool, value: str, line: str) -> Rule:
+    is_anchored = value.endswith("$")
+    pieces = [_normal(piece) for piece in value[: -1 if is_anchored else None].split("*")]
+    if not is_anchored and len(pieces) > 1:
+        while len(pieces) > 2 and not pieces[-1]:
+            pieces.pop()
+    length = len(value.encode("utf-8", "surrogatepass"))
+    return Rule(is_allow, line.strip()[:200], length, tuple(pieces), is_anchored)
+
+
+# -- what is known of a host ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a host's robots.txt lets us do. `error`: it could not be read, and this is what its pages get."""
+
+    rules: Rules = ALLOW_ALL
+    crawl_delay: float | None = None
+    error: str | None = None
+
+    @property
+    def crawl_delay_ms(self) -> int:
+        """The delay in whole milliseconds, never a fraction shorter than asked for."""
+        return 0 if self.crawl_delay is None else math.ceil(self.crawl_delay * 1000)
+
+
+def policy_of(result: RobotsResult) -> Policy:
+    """What a recorded answer means."""
+    if result.outcome == "parsed":
+        return Policy(parse(result.body or ""), result.crawl_delay)
+    if result.outcome == "unreachable":
+        return Policy(error=result.error or "robots-unreachable: robots.txt could not be read")
+    return Policy()

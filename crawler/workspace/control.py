@@ -1,0 +1,117 @@
+"""How a stage is steered while it runs: flag files, signals, its bell, its heartbeat.
+
+A stage asks `should_stop()` and `is_paused()` as often as it likes; the files behind them are looked at a few
+times a second at most. Signal handlers only set a flag.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+
+import orjson
+
+from crawler.workspace.bells import Bell, ring
+from crawler.workspace.clock import now_text
+from crawler.workspace.layout import Workspace
+from crawler.workspace.atomic import write_atomically
+
+_LOOK_EVERY = 0.25  # seconds between looks at the flag files
+_BEAT_EVERY = 1.0
+
+
+class StageControl:
+    """One running stage's ear and mouth. `stage` names the role's flags, `name` this process (`fetcher-02`)."""
+
+    def __init__(self, workspace: Workspace, stage: str, name: str | None = None) -> None:
+        self.workspace = workspace
+        self.stage = stage
+        self.name = name or stage
+        self.bell = Bell(workspace.bells / self.name)
+        self.signals = 0
+        self._looked_at = 0.0
+        self._paused = False
+        self._stopped = False
+        self._beat_at = 0.0
+        self._started = now_text()
+        self.facts: Callable[[], dict[str, Any]] = dict
+
+    def install_signals(self) -> None:
+        """First SIGINT or SIGTERM: finish what is in flight. Second: leave now. SIGUSR1: print the status."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_stop_signal)
+        signal.signal(signal.SIGUSR1, self._on_status_signal)
+
+    def should_stop(self) -> bool:
+        self._look()
+        return self._stopped or self.signals > 0
+
+    def is_paused(self) -> bool:
+        self._look()
+        return self._paused
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until the bell rings, a signal comes or the time is up; True if the bell rang."""
+        return self.bell.wait(seconds)
+
+    def wait_while_paused(self) -> None:
+        """Return once this stage is not paused, or is to stop."""
+        while self.is_paused() and not self.should_stop():
+            self.beat("paused")
+            self.wait(0.5)
+
+    def beat(self, doing: str = "running", *, force: bool = False) -> None:
+        """Write the heartbeat file, once a second at most."""
+        now = time.monotonic()
+        if not force and now - self._beat_at < _BEAT_EVERY:
+            return
+        self._beat_at = now
+        try:
+            write_atomically(self.workspace.status_of(self.name), orjson.dumps(self.status(doing)), durable=False)
+        except OSError:
+            pass  # a heartbeat is not worth dying for; the work itself will meet the same disk
+
+    def status(self, doing: str = "running") -> dict[str, Any]:
+        return {
+            "v": 1,
+            "stage": self.stage,
+            "name": self.name,
+            "pid": os.getpid(),
+            "started": self._started,
+            "at": now_text(),
+            "doing": doing,
+            "facts": self.facts(),
+        }
+
+    def ring(self, name: str) -> None:
+        """Wake another stage."""
+        ring(self.workspace.bells / name)
+
+    def close(self) -> None:
+        self.beat("stopped", force=True)
+        self.bell.close()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_EVERY and self._looked_at:
+            return
+        self._looked_at = now
+        self._paused = self.workspace.is_flagged("pause", self.stage)
+        self._stopped = self.workspace.is_flagged("stop", self.stage)
+
+    def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
+        self.signals += 1
+        if self.signals > 1:
+            os._exit(130 if number == signal.SIGINT else 143)
+        ring(self.bell.path)
+
+    def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
+        sys.stderr.write(orjson.dumps(self.status(), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stderr.flush()

@@ -1,0 +1,104 @@
+"""PURE. What is a page, given all that is known of it? One function answers, for every order of arrival.
+
+The state of a page is a function of the lists, its depths, its visit's result, the recorded redirects and the
+recorded closures; nothing here looks at the state it had before. That is what makes the map independent of the
+order in which results come in: `settle` may be asked again whenever one of those things changes.
+"""
+
+from __future__ import annotations
+
+from crawler.model.records import FamilyEvent
+from crawler.model.settings import TrapSettings
+from crawler.model.states import PageState, slug_of
+from crawler.rules.lists import DomainClass
+
+MAX_REDIRECTS = 10
+
+# To look an enum's member up by its name costs as much as a function call, and this is asked for every page.
+_QUALITY = DomainClass.QUALITY
+_DISCOVERED, _DEPTH_EXCEEDED = PageState.DISCOVERED, PageState.DEPTH_EXCEEDED
+_QUEUED, _FAILED = PageState.QUEUED, PageState.FAILED
+
+# What pages of listed domains are, whatever else is known of them.
+LISTED_AS = {DomainClass.BLACKLISTED: PageState.BLACKLISTED, DomainClass.STUBBED: PageState.STUBBED}
+
+# What the waiting pages of a closed domain become. Where several reasons meet, the first of these counts.
+CLOSED_AS: dict[str, tuple[PageState, str]] = {
+    "rate-limited": (PageState.RATE_LIMITED, "rate-limited: the domain answered 429 and was left alone"),
+    "request-limit": (PageState.REQUEST_LIMIT_HIT, "request-limit: the domain's request budget ran out"),
+    "crawl-delay": (
+        PageState.FAILED,
+        "crawl-delay-too-long: robots.txt asks for a longer pause than the config allows",
+    ),
+}
+_PRECEDENCE = list(CLOSED_AS)
+
+
+def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
+    """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
+    return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
+
+
+def settle(
+    klass: DomainClass,
+    nearest: int | None,
+    trap: str | None,
+    visited: PageState | None,
+    visit_error: str | None,
+    redirect_error: str | None,
+    family_error: str | None,
+    closed: str | None,
+    max_depth: int,
+) -> tuple[PageState, str | None]:
+    """The page's state and its error message, from all that decides them.
+
+    `nearest`: its least depth over all origins; None: no followed way leads here. `trap`: what is wrong with the
+    shape of its URL. `visited`, `visit_error`: what this run's visit ended in. `redirect_error`: the recorded
+    redirects loop, or go on too long. `family_error`: its family of look-alikes is closed. `closed`: the reason
+    its domain is closed.
+    """
+    if klass in LISTED_AS:
+        return LISTED_AS[klass], None
+    if nearest is None:
+        return _DISCOVERED, None
+    if nearest > max_depth:
+        return _DEPTH_EXCEEDED, None
+    if trap is not None:
+        return _FAILED, trap
+    if visited is not None:
+        if redirect_error is not None:
+            return _FAILED, redirect_error
+        return visited, visit_error
+    if family_error is not None:
+        return _FAILED, family_error
+    if closed is not None:
+        return CLOSED_AS[closed]
+    return _QUEUED, None
+
+
+def priority(depth: int, klass: DomainClass) -> int:
+    """Lower goes first: by depth, and at equal depth quality domains before others."""
+    return 2 * depth + (0 if klass is _QUALITY else 1)
+
+
+def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:
+    """Would these limits have closed the family too?"""
+    limits = {"trap-query-variants": traps.max_query_variants, "trap-similar-paths": traps.max_similar_paths}
+    limit = limits.get(slug_of(event.error) or "", event.limit)
+    return 0 < limit <= event.limit
+
+
+def stronger(one: str | None, other: str) -> str:
+    """Of two reasons for one domain, the one that counts, whichever came first."""
+    if one is None:
+        return other
+    return min(one, other, key=_PRECEDENCE.index)
+
+
+def redirect_error(chain: list[int], is_loop: bool) -> str | None:
+    """What is wrong with a chain of recorded redirects: the page ids passed, first to last."""
+    if is_loop:
+        return "redirect-loop: its redirects lead back to a page they passed"
+    if len(chain) - 1 > MAX_REDIRECTS:
+        return f"redirect-limit: more than {MAX_REDIRECTS} redirects in a row"
+    return None

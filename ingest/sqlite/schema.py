@@ -1,0 +1,214 @@
+"""The tables. Names and columns of the first product specification, plus what speed and exactness need.
+
+Four ideas save most of what a crawl database usually pays for:
+
+- a page is found by `url_hash` (64 bits), not by a unique index over long texts, and by the ingest itself in memory
+  (`ingest/page_index.py`);
+- `links.id` is `from_page_id << 32 | to_page_id` (likewise the referrers') and `page_depths.id` is
+  `page_id << 16 | origin`, so the primary key is the uniqueness, and new rows go where rows were just written;
+- the tables that grow with the links (links, page_depths, the referrers, frontier, domain_links) name no REFERENCES:
+  to check them would cost more than to write them (1.3 of 2.4 µs a link, and more as the map grows). The ingest
+  numbers pages itself and writes both ends in one transaction; tests check that no end is missing;
+- `READING_INDEXES` exist only while no run is under way: hardly anybody asks backwards, or by URL, in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+SCHEMA_VERSION = 3
+
+# What format 2 had not got; all its links are summed up.
+SINCE_FORMAT_2 = """
+CREATE TABLE unsummed_visits (                 -- of the run under way: domain_links does not count their new links yet
+    id              INTEGER PRIMARY KEY,       -- domain_id << 32 | page_id
+    links           INTEGER NOT NULL           -- how many they are
+);
+CREATE VIEW unsummed_links AS                  -- those links, a row for each (ingest/sqlite/domain_sums.py)
+SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
+FROM unsummed_visits AS visit
+CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
+CROSS JOIN pages AS target ON target.id = links.to_page_id
+WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
+"""
+
+TABLES = (
+    """
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE runs (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    started_at      TEXT NOT NULL,
+    finished_at     TEXT,
+    config_hash     TEXT NOT NULL,
+    status          TEXT NOT NULL              -- running | interrupted | completed
+);
+CREATE INDEX idx_runs_status ON runs(status);
+
+CREATE TABLE origins (                         -- quality entries, numbered for page_depths.id
+    id              INTEGER PRIMARY KEY,
+    pattern         TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE domain_states (                   -- every domain ever seen, in whatever class
+    id                  INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain              TEXT NOT NULL UNIQUE,
+    request_count       INTEGER DEFAULT 0,     -- in run `run`
+    rate_limited        INTEGER DEFAULT 0,     -- in run `run`
+    robots_txt          TEXT,
+    robots_fetched_at   TEXT,
+    class               TEXT NOT NULL,         -- quality | blacklisted | stubbed | discovered
+    run                 INTEGER NOT NULL DEFAULT 0,
+    closed_reason       TEXT,                  -- rate-limited | request-limit | crawl-delay, in run `run`
+    closed_at_request   INTEGER,
+    lost_requests       INTEGER NOT NULL DEFAULT 0,
+    robots_outcome      TEXT,                  -- parsed | allow-all | unreachable
+    robots_status       INTEGER,
+    crawl_delay         REAL,
+    first_seen_run      INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE pages (
+    id              INTEGER PRIMARY KEY,
+    url             TEXT NOT NULL,             -- the key; unique through url_hash
+    domain          TEXT NOT NULL,
+    state           TEXT NOT NULL,
+    title           TEXT,
+    status_code     INTEGER,
+    content_type    TEXT,
+    last_modified   TEXT,
+    visited_at      TEXT,
+    discovered_at   TEXT NOT NULL,
+    discovered_run  INTEGER NOT NULL REFERENCES runs(id),
+    error_message   TEXT,
+    retry_count     INTEGER DEFAULT 0,
+    url_hash        INTEGER NOT NULL,
+    wire_url        TEXT,                      -- what is requested, where it is not the key
+    domain_id       INTEGER NOT NULL REFERENCES domain_states(id),
+    depth           INTEGER,                   -- the least of its depths in `seen_run`; NULL: no followed way here
+    reach           BLOB NOT NULL DEFAULT x'',  -- its depths in `seen_run`, packed (ingest/rules/depth.py)
+    seen_run        INTEGER NOT NULL,          -- the last run that saw a link to it (or seeded it)
+    visited_run     INTEGER,                   -- the last run whose visit's result stands here
+    redirect_to     INTEGER,                   -- pages.id, if that visit was redirected to another page
+    family          INTEGER,                   -- hash of its trap family, if it is in one
+    nofollow        INTEGER NOT NULL DEFAULT 0,
+    links_cut       INTEGER NOT NULL DEFAULT 0,
+    bytes           INTEGER
+);
+CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
+CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
+
+CREATE TABLE page_depths (
+    id              INTEGER PRIMARY KEY,       -- page_id << 16 | origins.id
+    page_id         INTEGER NOT NULL,
+    quality_origin  TEXT NOT NULL,
+    depth           INTEGER NOT NULL
+);
+
+CREATE TABLE links (
+    id              INTEGER PRIMARY KEY,       -- from_page_id << 32 | to_page_id
+    from_page_id    INTEGER NOT NULL,
+    to_page_id      INTEGER NOT NULL,
+    discovered_run  INTEGER NOT NULL,
+    last_run        INTEGER NOT NULL,
+    kind            INTEGER NOT NULL DEFAULT 0 -- 0 followed link, 1 link not followed (nofollow), 2 redirect
+);
+
+CREATE TABLE domain_links (                    -- links summed up by domain, but for unsummed_links
+    id              INTEGER PRIMARY KEY,       -- from_domain_id << 32 | to_domain_id
+    from_domain_id  INTEGER NOT NULL,
+    to_domain_id    INTEGER NOT NULL,
+    links           INTEGER NOT NULL
+);
+
+CREATE TABLE blacklisted_urls (
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    url             TEXT NOT NULL,
+    domain          TEXT NOT NULL,
+    reference_count INTEGER DEFAULT 1,         -- different pages that link here
+    first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
+);
+CREATE TABLE blacklisted_referrers (
+    id                  INTEGER PRIMARY KEY,   -- referrer_page_id << 32 | blacklisted_url_id
+    blacklisted_url_id  INTEGER NOT NULL,
+    referrer_page_id    INTEGER NOT NULL,
+    discovered_run      INTEGER NOT NULL
+);
+CREATE TABLE stubbed_urls (
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    url             TEXT NOT NULL,
+    domain          TEXT NOT NULL,
+    reference_count INTEGER DEFAULT 1,
+    first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
+);
+CREATE TABLE stubbed_referrers (
+    id               INTEGER PRIMARY KEY,      -- referrer_page_id << 32 | stubbed_url_id
+    stubbed_url_id   INTEGER NOT NULL,
+    referrer_page_id INTEGER NOT NULL,
+    discovered_run   INTEGER NOT NULL
+);
+
+CREATE TABLE frontier (                        -- pages to visit in the run under way
+    id          INTEGER PRIMARY KEY,           -- = page_id: pages are numbered as they are found, so lower is older
+    page_id     INTEGER NOT NULL,
+    priority    INTEGER NOT NULL,              -- 2 × depth, + 1 outside quality domains: lower goes first
+    added_at    TEXT NOT NULL,
+    domain_id   INTEGER NOT NULL
+);
+CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);
+
+CREATE TABLE closed_families (                 -- trap families that have had their share
+    id          INTEGER PRIMARY KEY,           -- hash of (domain, family)
+    run         INTEGER NOT NULL,
+    domain      TEXT NOT NULL,
+    family      TEXT NOT NULL,
+    error       TEXT NOT NULL,
+    spare       TEXT NOT NULL                  -- JSON list of the keys that had been released before
+);
+
+CREATE TABLE held_results (                    -- results of pages that no followed way within max-depth leads to (yet)
+    id          INTEGER PRIMARY KEY,           -- hash of the page's key; it need not be a page of the map
+    run         INTEGER NOT NULL,
+    line        BLOB NOT NULL
+);
+
+CREATE TABLE applied_events (                  -- records without an identity of their own that have been taken in
+    id          INTEGER PRIMARY KEY            -- hash of the line
+);
+
+CREATE TABLE spool_positions (                 -- how far each result spool was taken in; committed with the effects
+    writer      TEXT PRIMARY KEY,
+    segment     INTEGER NOT NULL,
+    offset      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE quarantine (                      -- spool lines that did not verify
+    writer      TEXT NOT NULL,
+    segment     INTEGER NOT NULL,
+    offset      INTEGER NOT NULL,
+    reason      TEXT NOT NULL,
+    length      INTEGER NOT NULL,
+    PRIMARY KEY (writer, segment, offset)
+) WITHOUT ROWID;
+"""
+    + SINCE_FORMAT_2
+)
+
+# Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.
+READING_INDEXES = {
+    "idx_pages_hash": "CREATE UNIQUE INDEX IF NOT EXISTS idx_pages_hash ON pages(url_hash)",
+    "idx_links_to": "CREATE INDEX IF NOT EXISTS idx_links_to ON links(to_page_id)",
+    "idx_pages_domain": "CREATE INDEX IF NOT EXISTS idx_pages_domain ON pages(domain_id)",
+}
+
+LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
+
+
+def json_list(numbers: Sequence[int]) -> str:
+    """A list as one parameter, for json_each: the statement is prepared once, whatever the number."""
+    return orjson.dumps(numbers).decode()

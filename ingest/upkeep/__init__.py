@@ -1,0 +1,1 @@
+"""Removing what the config no longer wants kept."""

@@ -1,0 +1,39 @@
+"""Which line of a config file holds a domain pattern? For `explain`, which points there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from crawler.config import checks
+
+_TABLE = re.compile(r"\s*\[\[\s*[\"']?([A-Za-z-]+)[\"']?\s*\]\]")
+_OTHER_TABLE = re.compile(r"\s*\[[^\[]")
+_DOMAIN = re.compile(r"""\s*["']?domain["']?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+
+
+def line_of(source: Path | None, list_name: str, pattern: str) -> int | None:
+    """The number (from 1) of the line that puts `pattern` into [[list_name]]; None if it cannot be told."""
+    if source is None:
+        return None
+    try:
+        text = source.read_text("utf-8-sig", errors="replace")
+    except OSError:
+        return None
+    table = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _TABLE.match(line):
+            table = header[1]
+        elif _OTHER_TABLE.match(line):
+            table = None
+        elif table == list_name and (found := _DOMAIN.match(line)) and _pattern(found[1] or found[2] or "") == pattern:
+            return number
+    return None
+
+
+def _pattern(value: str) -> str | None:
+    """The pattern as the config keeps it."""
+    try:
+        return checks.domain_pattern(value)
+    except checks.Bad:
+        return None

@@ -1,0 +1,165 @@
+"""PURE. What would have to change for a page to be crawled? One or two sentences, from what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from crawler.model.settings import Config
+from crawler.model.states import PageState, slug_of
+from crawler.net.addresses import forbidden_reason, matches
+from crawler.rules.lists import Classifier
+
+if TYPE_CHECKING:
+    from reporter.explain.explanation import Explanation
+
+_TRAP_KEYS = {
+    "trap-url-length": "max-url-length",
+    "trap-path-depth": "max-path-depth",
+    "trap-path-repeats": "max-path-repeats",
+    "trap-query-variants": "max-query-variants",
+    "trap-similar-paths": "max-similar-paths",
+}
+_BY_SLUG = {
+    "robots-unreachable": 'Its robots.txt must become readable, or [crawler] robots-unreachable be "allow".',
+    "robots-deferred": "Its robots.txt must become readable; the domain waits for that.",
+    "crawl-delay-too-long": "Its robots.txt must ask for a shorter pause, or [crawler] max-crawl-delay be raised.",
+    "timeout": "The server must answer within the timeouts of [network]; the next run tries again.",
+    "dns": "Its host name must exist; the next run tries again.",
+    "dns-temporary": "Its host name must be answered for; the next run tries again.",
+    "tls": "The server must show a certificate that is trusted, or [network] ca-bundle name its authority.",
+    "connection-refused": "The server must accept https connections; the next run tries again.",
+    "connection-reset": "The server must not drop the connection; the next run tries again.",
+    "connection-failed": "The server must be reachable; the next run tries again.",
+    "address-blocked": "Its address is not public: [network] allow-private-addresses or [network.resolve] lets it in.",
+    "too-large": "[network] max-body-size must be raised.",
+    "redirect-loop": "The site must end its loop of redirects.",
+    "redirect-limit": "The site must shorten its chain of redirects (10 are followed).",
+    "bad-redirect": "The site must redirect to a URL that can be asked for.",
+    "content-mismatch": "Nothing: it is not an HTML page.",
+}
+
+
+def advise(config: Config, facts: Explanation) -> list[str]:
+    """Sentences for people, the most telling first."""
+    if facts.klass in ("blacklisted", "stubbed"):
+        return _listed(config, facts)
+    if not facts.is_known:
+        return _unseen(config, facts)
+    if facts.class_in_map != facts.klass:
+        return ["It will be settled anew under this config when the crawl goes on (or with `sumi-ripple replay`)."]
+    lines = _settled(config, facts)
+    if facts.last_run != facts.newest_run and facts.state != PageState.PROCESSED:
+        lines.append(f"And a page of run {facts.newest_run} or later must link to it again.")
+    return lines
+
+
+def _listed(config: Config, facts: Explanation) -> list[str]:
+    """Which class would it be without the entry that catches it?"""
+    others = replace(
+        config,
+        blacklist=tuple(each for each in config.blacklist if facts.klass != "blacklisted" or each != facts.rule),
+        stub=tuple(each for each in config.stub if facts.klass != "stubbed" or each != facts.rule),
+    )
+    then = Classifier(others).classify(facts.domain)
+    also = f', which is then caught by "{then.rule}"' if then.klass in ("blacklisted", "stubbed") else ""
+    first = f'To be crawled, "{facts.rule}" must leave [[{facts.rule_list}]]: the domain would be {then.klass}{also}.'
+    record = "Links to it are recorded; it is never asked for."
+    return [record, first]
+
+
+def _unseen(config: Config, facts: Explanation) -> list[str]:
+    if facts.trap:
+        return ["It would be recorded and not asked for: its shape is a trap's.", _trap(config, facts.trap)]
+    if facts.robots.allowed is False:
+        return [_denied(facts)]
+    if facts.family_closed:
+        return [
+            f"It would be recorded and not asked for in run {facts.newest_run}: its look-alikes have had their share.",
+            _trap(config, facts.family_closed),
+        ]
+    if facts.klass == "quality":
+        condition = "A page that is followed must link to it, or it must be a seed; then it is crawled, at depth 0."
+    else:
+        condition = (
+            f"A page at depth {config.crawler.max_depth - 1} or less must link to it (max-depth is"
+            f" {config.crawler.max_depth}); its depth is not known before that."
+            if config.crawler.max_depth
+            else "max-depth is 0, so only quality domains are crawled."
+        )
+    lines = [condition]
+    blocked = _blocked_address(config, facts.domain)
+    if blocked:
+        lines.append(f"Even then nothing would be sent ({blocked}): [network] allow-private-addresses lets it in.")
+    elif facts.robots.outcome is None:
+        lines.append("Its robots.txt would be asked first.")
+    if facts.closed:
+        lines.append(f"Its domain is closed for run {facts.newest_run} ({facts.closed}), so not before the next one.")
+    return lines
+
+
+def _blocked_address(config: Config, host: str) -> str | None:
+    """Why nothing may be sent to a host that is written as an address; names are looked up when they are asked."""
+    name = host.strip("[]")
+    is_mapped = any(matches(pattern, name) for pattern, _ in config.network.resolve)
+    if is_mapped or config.network.allow_private_addresses or not _is_address(name):
+        return None
+    return forbidden_reason(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _settled(config: Config, facts: Explanation) -> list[str]:
+    state, slug = facts.state, slug_of(facts.error) or ""
+    if state == PageState.PROCESSED:
+        if facts.redirect_to:
+            return ["Nothing: it was visited, and it redirects. Its target is a page of its own."]
+        return ["Nothing: it was crawled."]
+    if state in (PageState.QUEUED, PageState.FETCHING):
+        return ["Nothing: it waits its turn in the frontier."]
+    if state == PageState.DEPTH_EXCEEDED:
+        nearest = facts.depths[0].depth if facts.depths else config.crawler.max_depth + 1
+        return [f"max-depth must be {nearest} or more (it is {config.crawler.max_depth}), or a nearer page link to it."]
+    if state == PageState.DISCOVERED:
+        return ["A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)."]
+    if state == PageState.DEAD_LINK:
+        return ["The site must bring the page back; the next run that meets a link asks again."]
+    if state == PageState.RATE_LIMITED:
+        return [
+            "Its domain answered 429 and is left alone for the run; the next one tries again.",
+            'A longer minimum-time-on-page, or [crawler] on-429 = "wait", may help.',
+        ]
+    if state == PageState.REQUEST_LIMIT_HIT:
+        return [
+            f"max-domain-requests must be more than {config.crawler.max_domain_requests:,}, or wait for the next run."
+        ]
+    if slug == "robots-denied":
+        return [_denied(facts)]
+    if slug.startswith("trap"):
+        return [_trap(config, facts.error or "")]
+    if slug in _BY_SLUG:
+        return [_BY_SLUG[slug]]
+    if state == PageState.CONTENT_MISMATCH:
+        return [_BY_SLUG["content-mismatch"]]
+    if slug.startswith("http-"):
+        return ["The server must answer with the page; the next run that meets a link asks again."]
+    return ["The next run that meets a link to it tries again."]
+
+
+def _denied(facts: Explanation) -> str:
+    rule = f" (now: {facts.robots.rule})" if facts.robots.rule and facts.robots.allowed is False else ""
+    return f"The site's robots.txt must allow it{rule}; nothing here overrides that."
+
+
+def _trap(config: Config, error: str) -> str:
+    key = _TRAP_KEYS.get(slug_of(error) or "")
+    if key is None:
+        return "The limits in [traps] would have to be raised."
+    return f"[traps] {key} must be raised (it is {getattr(config.traps, key.replace('-', '_')):,}; 0 turns it off)."

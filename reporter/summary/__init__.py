@@ -1,0 +1,1 @@
+"""The Markdown summary of a run."""

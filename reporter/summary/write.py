@@ -1,0 +1,49 @@
+"""The Markdown summary of a crawl.
+
+    write_summary(database: Path, path: Path, *, run: int | None = None) -> None
+    render(database: Path, *, run: int | None = None) -> str
+
+Both raise `reporter.queries.NoDatabase` (no such file), `NotAMap` (not a Sumi-Ripple database, or a newer one) and
+`NoSuchRun`, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
+there is none, and replaces the file as a whole: a reader sees the old one or the new one. It raises
+`NotWritten` where that cannot be done.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+from crawler.model.errors import SumiError
+from crawler.workspace.atomic import write_atomically
+from reporter.summary import markdown
+from reporter.survey import survey
+
+
+class NotWritten(SumiError):
+    """The summary cannot be written where the config wants it; the map is whole."""
+
+
+def write_summary(database: Path, path: Path, *, run: int | None = None) -> None:
+    """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
+    text = render(database, run=run)
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode("utf-8", "replace"))
+    except OSError as problem:
+        raise NotWritten(f"cannot write the summary {path}: {problem.strerror}") from None
+
+
+def render(database: Path, *, run: int | None = None) -> str:
+    """The summary as text."""
+    return markdown.summary(survey(database, run), version())
+
+
+def version() -> str:
+    """Sumi-Ripple's version, as people write it: `1.0` for 1.0.0."""
+    try:
+        number = metadata.version("sumi-ripple")
+    except metadata.PackageNotFoundError:
+        number = "1.0.0"
+    return number.removesuffix(".0") if number.count(".") > 1 else number

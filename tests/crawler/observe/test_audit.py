@@ -1,0 +1,255 @@
+"""The audit: clean ledgers prove the promises, and each broken promise is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
+from crawler.model.settings import Config, CrawlerSettings
+from crawler.observe.audit import AuditReport, _Boots, audit
+from crawler.workspace.layout import Workspace
+from crawler.workspace.spool import Writer
+
+BOOT, NEXT_BOOT = "a" * 32, "b" * 32
+DAY = 24 * 3600 * 1000
+
+
+def exchange(at: int, host: str = "x.test", method: str = "GET", took: int = 10, domain: str | None = None) -> Exchange:
+    return Exchange(1_700_000_000_000 + at, at, method, host, 200, took, domain or host.removeprefix("www."))
+
+
+def robots(*entries: Exchange, host: str = "x.test", run: int = 1, boot: str = BOOT, **more: object) -> RobotsResult:
+    fields = {"outcome": "parsed", "status": 200, "body": "", **more}
+    domain = host.removeprefix("www.")
+    return RobotsResult(
+        run=run, domain=domain, host=host, at="2026-01-01T00:00:00Z", boot=boot, ledger=entries, **fields
+    )  # type: ignore[arg-type]
+
+
+def page(*entries: Exchange, run: int = 1, boot: str = BOOT, key: str = "/", domain: str = "x.test") -> PageResult:
+    at = "2026-01-01T00:00:00Z" if boot == BOOT else "2026-01-02T00:00:00Z"
+    return PageResult(run, f"https://{domain}{key}", "", domain, at, "processed", boot=boot, ledger=entries)
+
+
+def judge(tmp_path: Path, *spools: list[Record], **settings: object) -> AuditReport:
+    config = Config(
+        crawler=CrawlerSettings(**{"minimum_time_on_page": 1000, "max_domain_requests": 5, **settings}),  # type: ignore[arg-type]
+        blacklist=("*.bad.test",),
+        stub=("stub.test",),
+        workspace=tmp_path,
+    )
+    workspace = Workspace(tmp_path)
+    for number, records in enumerate(spools, 1):
+        writer = Writer(workspace.results_of(f"fetcher-{number:02d}"), segment_bytes=400)
+        for record in records:
+            writer.append(dump(record))
+        writer.close()
+    return audit(config)
+
+
+def promises(report: AuditReport) -> list[str]:
+    return [violation.promise for violation in report.violations]
+
+
+def test_a_polite_crawl_is_clean_and_says_how_close_it_came(tmp_path: Path) -> None:
+    report = judge(
+        tmp_path,
+        [robots(exchange(0)), page(exchange(1010, method="HEAD"), exchange(2025))],
+    )
+    assert report.is_clean
+    assert (report.requests, report.domains, report.pages, report.pairs) == (3, 1, 1, 2)
+    assert report.closest == (0, "x.test")
+    text = "\n".join(report.lines())
+    assert "3 requests to 1 domains in 1 run" in text
+    assert "clean: no violation." in text
+
+
+def test_a_request_too_early_is_named(tmp_path: Path) -> None:
+    report = judge(tmp_path, [robots(exchange(0)), page(exchange(1009))])
+    assert promises(report) == ["spacing"]
+    assert "999 ms after the request before it; 1,000 ms are due" in report.violations[0].words
+    assert "NOT clean" in list(report.lines())[-1]
+
+
+def test_a_crawl_delay_counts_from_the_moment_it_is_known(tmp_path: Path) -> None:
+    early = page(exchange(1010))
+    known = robots(exchange(2020), crawl_delay=2.5)
+    records = [robots(exchange(0)), early, known, page(exchange(4529), key="/b")]
+    assert promises(judge(tmp_path / "close", records)) == ["spacing"]
+    records[-1] = page(exchange(4530), key="/b")
+    assert judge(tmp_path / "far", records).is_clean
+
+
+def test_a_domain_that_changes_hands_is_judged_across_fetchers(tmp_path: Path) -> None:
+    first = [robots(exchange(0)), page(exchange(1010))]
+    assert promises(judge(tmp_path / "close", first, [page(exchange(1500), key="/b")])) == ["spacing"]
+    assert judge(tmp_path / "far", [page(exchange(2020), key="/b")], first).is_clean
+
+
+def test_www_and_bare_host_are_one_domain(tmp_path: Path) -> None:
+    records = [robots(exchange(0)), robots(exchange(500, "www.x.test"), host="www.x.test")]
+    assert promises(judge(tmp_path, records)) == ["spacing"]
+
+
+def test_a_reboot_begins_a_new_clock(tmp_path: Path) -> None:
+    records = [robots(exchange(50_000)), page(exchange(10), boot=NEXT_BOOT)]
+    assert judge(tmp_path, records).is_clean
+
+
+def test_a_clock_set_back_across_a_reboot_makes_no_violation(tmp_path: Path) -> None:
+    """The spool tells which boot was first. By the wall clock the page was asked for before its robots.txt."""
+    judge(tmp_path, [robots(exchange(50_000)), page(exchange(60_000))])
+    back = exchange(10)._replace(at_ms=1_600_000_000_000)
+    again = robots(exchange(9000)._replace(at_ms=1_600_000_009_000), boot=NEXT_BOOT, crawl_delay=60.0)
+    records = [page(back, boot=NEXT_BOOT, key="/b"), again]
+    assert judge(tmp_path, [changed(record, at="2020-09-13T00:00:00Z") for record in records]).is_clean
+
+
+def test_what_was_learned_in_a_boot_counts_in_the_next_one(tmp_path: Path) -> None:
+    judge(tmp_path, [robots(exchange(50_000), crawl_delay=5.0)])
+    visit = page(exchange(10, method="HEAD"), exchange(2000), boot=NEXT_BOOT)
+    assert promises(judge(tmp_path, [visit])) == ["spacing"]
+
+
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"])
+def test_boots_whose_order_nobody_knows_prove_nothing_about_each_other(tmp_path: Path, at: str) -> None:
+    """Two writers, each in a boot of its own: which one was first?"""
+
+    def told(name: str, *visits: PageResult | RobotsResult) -> list[str]:
+        first = robots(exchange(0), outcome="unreachable", error="robots-unreachable: http-503", crawl_delay=60.0)
+        return promises(judge(tmp_path / name, [changed(first, at=at)], list(visits)))
+
+    visit = page(exchange(10, method="HEAD"), exchange(2000), boot=NEXT_BOOT)
+    assert told("read elsewhere", visit) == []
+    # What lies within one boot is as certain as ever, and so is what nobody ever read.
+    assert told("too close", page(exchange(10), exchange(900), boot=NEXT_BOOT)) == ["spacing"]
+    other = page(exchange(10, "y.test"), boot=NEXT_BOOT, domain="y.test")
+    assert told("never read", other) == ["robots"]
+    late = robots(exchange(5000, "y.test"), host="y.test", boot=NEXT_BOOT)
+    assert told("read too late", other, late) == ["robots"]
+    assert (
+        told(
+            "read in time",
+            changed(late, ledger=(exchange(0, "y.test", took=1),)),
+            page(exchange(1010, "y.test"), boot=NEXT_BOOT, domain="y.test"),
+        )
+        == []
+    )
+
+
+def test_a_clock_set_forward_during_a_visit_makes_no_robots_txt_older(tmp_path: Path) -> None:
+    judge(tmp_path / "a", [robots(exchange(0))])
+    later = 1_700_000_000_000 + 2 * DAY
+    steady, jumped = exchange(10, method="HEAD"), exchange(2000)._replace(at_ms=later)
+    assert judge(tmp_path / "a", [page(steady, jumped, boot=NEXT_BOOT)]).is_clean
+    judge(tmp_path / "b", [robots(exchange(0))])
+    assert promises(judge(tmp_path / "b", [page(jumped, boot=NEXT_BOOT)])) == ["robots"]
+
+
+@given(st.lists(st.frozensets(st.integers(0, 5)), max_size=4), st.permutations(range(6)))
+def test_only_what_the_spools_tell_of_boots_is_certain(writers: list[frozenset[int]], clock: list[int]) -> None:
+    """Boots 0, 1, 2, … came one after the other; each writer was at work in some of them; the wall clock says
+    whatever it likes."""
+    boots = sorted(frozenset().union(*writers))
+    orders = [[str(boot) for boot in sorted(writer)] for writer in writers]
+    order = _Boots(orders, {str(boot): str(clock[boot]) for boot in boots})
+    ranks = {boot: order.rank(str(boot)) for boot in boots}
+    assert sorted(ranks.values()) == list(range(len(boots)))
+    for boot in boots:
+        for other in boots:
+            is_told = any({boot, other} <= writer for writer in writers)
+            if other > boot and (is_told or order.certain & {ranks[boot], ranks[other]}):
+                assert ranks[other] > ranks[boot]
+    for writer in writers:
+        if writer == set(boots):
+            assert order.certain == set(range(len(boots)))
+
+
+def test_boots_that_take_turns_have_no_order() -> None:
+    """A workspace on a disk that is carried between two machines."""
+    order = _Boots([["a", "b", "a", "c"]], {"a": "1", "b": "2", "c": "0"})
+    assert order.certain == {2}
+    assert order.rank("c") == 2
+
+
+def test_a_robots_txt_read_in_the_middle_of_a_visit_is_not_out_of_order(tmp_path: Path) -> None:
+    """The hop to `www.` asks for robots.txt before the visit's own ledger is written."""
+    hop = robots(exchange(2020, "www.x.test"), host="www.x.test")
+    visit = page(exchange(1010, method="HEAD"), exchange(3030, "www.x.test"))
+    assert judge(tmp_path, [robots(exchange(0)), hop, visit]).is_clean
+
+
+def test_the_budget_counts_lost_requests_too(tmp_path: Path) -> None:
+    visits = [page(exchange(number * 2000), key=f"/{number}") for number in range(1, 5)]
+    records: list[Record] = [robots(exchange(0)), *visits]
+    assert judge(tmp_path / "fits", records).is_clean
+    lost = DomainEvent(1, "x.test", "", "lost-requests", 1)
+    report = judge(tmp_path / "over", [*records, lost])
+    assert promises(report) == ["budget"]
+    assert report.lost == 1
+    assert report.busiest == (6, "x.test", 1)
+
+
+def test_each_run_has_its_own_budget(tmp_path: Path) -> None:
+    visits = [page(exchange(number * 2000), key=f"/{number}", run=1 + number // 4) for number in range(1, 9)]
+    assert judge(tmp_path, [robots(exchange(0)), *visits]).is_clean
+
+
+def test_a_page_asked_for_before_robots_txt_is_named(tmp_path: Path) -> None:
+    assert promises(judge(tmp_path, [page(exchange(0)), robots(exchange(1010))])) == ["robots"]
+
+
+def test_a_robots_txt_of_another_host_does_not_count(tmp_path: Path) -> None:
+    records = [robots(exchange(0)), page(exchange(1010, "www.x.test"))]
+    assert promises(judge(tmp_path, records)) == ["robots"]
+
+
+def test_a_robots_txt_counts_for_a_day(tmp_path: Path) -> None:
+    assert judge(tmp_path / "a", [robots(exchange(0)), page(exchange(DAY - 1))]).is_clean
+    assert promises(judge(tmp_path / "b", [robots(exchange(0)), page(exchange(2 * DAY))])) == ["robots"]
+
+
+def test_an_unreadable_robots_txt_is_no_leave_unless_the_config_says_so(tmp_path: Path) -> None:
+    records = [robots(exchange(0), outcome="unreachable", error="robots-unreachable: http-503"), page(exchange(1010))]
+    assert promises(judge(tmp_path / "fail", records)) == ["robots"]
+    assert judge(tmp_path / "allow", records, robots_unreachable="allow").is_clean
+
+
+@pytest.mark.parametrize("host", ["ads.bad.test", "stub.test"])
+def test_a_request_to_a_listed_domain_is_named(tmp_path: Path, host: str) -> None:
+    report = judge(tmp_path, [robots(exchange(0, host), host=host)])
+    assert promises(report) == ["lists"]
+
+
+def test_a_foreign_robots_request_that_turns_up_late_is_put_in_its_place(tmp_path: Path) -> None:
+    """Another fetcher went on with the domain long before this ledger was written."""
+    own = [robots(exchange(0)), *[page(exchange(number * 5000), key=f"/{number}") for number in range(1, 40)]]
+    foreign = exchange(12_500, "y.test"), exchange(13_500, "x.test", domain="x.test"), exchange(250_000, "y.test")
+    late = robots(*foreign, host="y.test")
+    assert judge(tmp_path / "fits", own, [late], max_domain_requests=100).is_clean
+    close = robots(exchange(12_500, "y.test"), exchange(15_300, "x.test"), exchange(250_000, "y.test"), host="y.test")
+    assert promises(judge(tmp_path / "close", own, [close], max_domain_requests=100)) == ["spacing"]
+
+
+def test_damaged_lines_are_counted_and_do_not_stop_it(tmp_path: Path) -> None:
+    judge(tmp_path, [robots(exchange(0)), page(exchange(1010)), page(exchange(3000), key="/b")])
+    segment = sorted((tmp_path / "spool/results/fetcher-01").iterdir())[-1]
+    data = bytearray(segment.read_bytes())
+    data[20] ^= 1
+    segment.write_bytes(bytes(data))
+    report = judge(tmp_path)
+    assert report.damaged >= 1
+    assert report.is_clean
+
+
+def test_a_run_under_another_config_is_pointed_out(tmp_path: Path) -> None:
+    report = judge(tmp_path, [RunEvent(1, "", "started", "another hash"), robots(exchange(0))])
+    assert any("run 1 was made under another configuration" in line for line in report.lines())
+
+
+def test_an_empty_workspace_is_clean(tmp_path: Path) -> None:
+    assert judge(tmp_path).is_clean

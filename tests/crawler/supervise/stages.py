@@ -1,0 +1,125 @@
+"""Small processes that stand in for stages in the supervisor's tests: each does one thing, wrong or right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from crawler.workspace.layout import Workspace, WorkspaceError
+from crawler.workspace.runs import Run, RunStatus, write_run
+
+
+def note(root: Path, word: str) -> None:
+    """Add a line to the log that the test reads."""
+    with (root / "log.txt").open("a") as file:
+        file.write(word + "\n")
+
+
+def notes(root: Path) -> list[str]:
+    path = root / "log.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _wait_for(root: Path, *words: str) -> None:
+    while not set(words) <= set(notes(root)):
+        time.sleep(0.01)
+
+
+def work_until_told(root: Path, name: str, drain: bool = False) -> int:
+    """A sound stage: works until SIGTERM, then finishes."""
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    signal.signal(signal.SIGINT, lambda number, frame: note(root, f"{name} heard SIGINT"))
+    note(root, f"{name} started")
+    while not told:
+        time.sleep(0.01)
+    note(root, f"{name} ended")
+    return 0
+
+
+def tell_tunables(root: Path, name: str) -> int:
+    """Notes what its C library was told when it started, and goes on."""
+    note(root, f"{name} has {os.environ.get('GLIBC_TUNABLES', 'nothing')}")
+    return work_until_told(root, name)
+
+
+def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
+    """A scheduler that finds the run complete, once these words have been noted."""
+    _wait_for(root, *after)
+    write_run(Workspace(root), Run(1, RunStatus.COMPLETED))
+    note(root, "scheduler completed")
+    return 0
+
+
+def die_once(root: Path, name: str) -> int:
+    """Killed the first time, sound the second."""
+    first = root / f"{name}.died"
+    if not first.exists():
+        first.touch()
+        note(root, f"{name} dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work_until_told(root, name)
+
+
+def die_always(root: Path, name: str) -> int:
+    note(root, f"{name} dies")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def die_but_get_on(root: Path, name: str, times: int) -> int:
+    """Dies every time, but not before something has got done; sound in the end."""
+    done = len([line for line in notes(root) if line == f"{name} dies"])
+    results = Workspace(root).results_of("fetcher-01")
+    results.mkdir(parents=True, exist_ok=True)
+    (results / f"{done + 1:012d}.jsonl").write_text("{}\n")
+    if done < times:
+        note(root, f"{name} dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work_until_told(root, name)
+
+
+def say_why(root: Path) -> int:
+    raise WorkspaceError("the disk is full; make room")
+
+
+def crash(root: Path, name: str) -> int:
+    note(root, f"{name} dies")
+    raise ZeroDivisionError("a bug")
+
+
+def ignore_everything(root: Path, name: str) -> int:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    note(root, f"{name} started")
+    while True:
+        time.sleep(0.01)
+
+
+def stop_by_flag(root: Path, name: str, stage: str) -> int:
+    """Ends whenever its flag file is there, as the real stages do."""
+    note(root, f"{name} started")
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    while not told and not Workspace(root).is_flagged("stop", stage):
+        time.sleep(0.01)
+    note(root, f"{name} ended")
+    return 0
+
+
+def supervise_for_ever(root: Path) -> None:
+    """A supervisor in a process of its own, to be killed by the test."""
+    from crawler.model.settings import Config, OutputSettings
+    from crawler.observe.live import QuietView
+    from crawler.supervise.supervisor import StageSpec, Supervisor
+
+    config = Config(workspace=root, output=OutputSettings(root / "map.db", root / "summary.md"))
+    stages = [StageSpec("ingest", "ingest", note_pid_and_wait, (root,))]
+    Supervisor(config, Workspace(root), stages, QuietView()).run()
+
+
+def note_pid_and_wait(root: Path) -> int:
+    note(root, f"pid {os.getpid()}")
+    return work_until_told(root, "ingest")

@@ -1,0 +1,151 @@
+"""Hrefs lead where they would without a memory, whatever was followed before."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from crawler.model.urls import Resolver
+from ingest.links import Pathfinder, Ways
+from ingest.page_index import Register
+from ingest.rules.depth import Distances
+
+_BASES = [
+    "https://example.com/dir/page?x=1",
+    "https://example.com/dir/other",
+    "https://www.example.com/",
+    "http://example.com/dir/a/b",
+    "https://example.org/dir/page",
+    "nonsense",
+    "",
+]
+_HREFS = [
+    "",
+    "?q=2",
+    "x",
+    "x/",
+    "./x",
+    "../x",
+    "/x",
+    "/x?utm_source=1",
+    "/dir/x",
+    "//example.org/x",
+    "\\x",
+    "https:x",
+    "https://example.org/dir/x",
+    "https://www.example.com/x",
+    "HTTPS://example.org/x",
+    "http://",
+    "mailto:a@b",
+    "a:b",
+    "ä",
+]
+
+
+class Map:
+    """A register and a pathfinder over it; new pages are made as the mapper makes them."""
+
+    def __init__(self, size: int) -> None:
+        self.register = Register(Distances(3, 1))
+        self.pathfinder = Pathfinder(Resolver(), self.register, size)
+        self.keys = [""]
+
+    def numbers(self, ways: Ways) -> list[int]:
+        for lead in ways.leads:
+            if not lead.number:
+                number, hash_ = self.register.place(lead.link)
+                if not number:
+                    domain = self.register.domain_numbers.get(lead.link.domain)
+                    if domain is None:
+                        domain = len(self.register.domain_names)
+                        self.register.add_domain(domain, lead.link.domain)
+                    number = self.register.add(hash_, domain)
+                    self.keys.append(lead.link.key)
+                lead.number = number
+        return [*ways.numbers, *[lead.number for lead in ways.leads]]
+
+    def follow(self, base: str, *hrefs: str) -> list[str]:
+        return [self.keys[number] for number in self.numbers(self.pathfinder.follow(base, hrefs))]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_memory_never_changes_an_answer(seed: int) -> None:
+    rng = random.Random(seed)
+    resolver, known = Resolver(), Map(rng.choice([1, 2, 8, 30, 1000]))
+    for _ in range(100):
+        batch = [(rng.choice(_BASES), rng.sample(_HREFS, rng.randrange(6))) for _ in range(rng.randrange(4))]
+        followed = [known.pathfinder.follow(base, hrefs) for base, hrefs in batch]
+        for (base, hrefs), ways in zip(batch, followed, strict=True):
+            if rng.random() < 0.7:  # the others are held, or had been taken in already
+                links = [resolver.link(base, href) for href in hrefs]
+                found = {known.keys[number] for number in known.numbers(ways)}
+                assert found == {link.key for link in links if link}, (base, hrefs)
+        if rng.random() < 0.8:
+            known.pathfinder.settle()
+
+
+def test_pages_come_once_and_new_ones_in_the_order_and_the_form_of_their_first_appearance() -> None:
+    known = Map(100)
+    hrefs = ["b/", "/a", "b", "mailto:x@y", "https://example.com/dir/b?utm_source=1", "/a#x", "//other.org", "/a"]
+    ways = known.pathfinder.follow("https://www.example.com/dir/", hrefs)
+    assert not ways.numbers
+    known.numbers(ways)
+    assert known.keys[1:] == ["https://example.com/dir/b", "https://example.com/a", "https://other.org/"]
+    assert [ways.leads[index].link.wire for index in (0, 1)] == [
+        "https://www.example.com/dir/b/",
+        "https://www.example.com/a",
+    ]
+    known.pathfinder.settle()
+    again = known.pathfinder.follow("https://www.example.com/dir/", hrefs)
+    assert (again.numbers, again.leads) == ([1, 2, 3], [])
+
+
+def test_a_page_that_an_earlier_result_of_the_batch_brought_is_the_same_lead() -> None:
+    known = Map(100)
+    first = known.pathfinder.follow("https://example.com/a", ["/x"])
+    second = known.pathfinder.follow("https://example.com/b", ["https://example.com/x"])
+    assert first.leads == second.leads
+    known.numbers(first)
+    assert second.leads[0].number == 1
+
+
+def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Map(100)
+    pages = [
+        ("https://example.com/", ("/x", "https://example.org/", "mailto:a@b")),
+        ("https://example.com/d/", ("/x",)),
+    ]
+    for base, hrefs in pages:
+        known.follow(base, *hrefs)
+        known.pathfinder.settle()
+    monkeypatch.delattr(Resolver, "link_to")
+    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(Register, "known")
+    for base, hrefs in pages:
+        known.follow(base, *hrefs)
+
+
+def test_the_memory_is_bounded() -> None:
+    known = Map(100)
+    memory = known.pathfinder._memory
+    for page in range(50):
+        known.follow("https://example.com/", *[f"/{page}/{number}" for number in range(40)])
+        known.pathfinder.settle()
+        assert len(memory.young) + len(memory._old) <= 100 + 2 * 40
+    known.follow("https://example.com/", "/" + "x" * 10_000, "?" + "x" * 10_000, "https://a.b/" + "x" * 10_000)
+    known.pathfinder.settle()
+    assert not any(len("".join(text)) > 5000 for text in (*memory.young, *memory._old))
+
+
+def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Map(20)
+    known.follow("https://example.com/", "/home")
+    known.pathfinder.settle()
+    for number in range(200):
+        known.follow("https://example.com/", f"/{number}", "/home")
+        known.pathfinder.settle()
+    monkeypatch.delattr(Resolver, "link_to")
+    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(Register, "known")
+    assert known.follow("https://example.com/", "/home") == ["https://example.com/home"]
