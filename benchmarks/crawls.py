@@ -15,7 +15,7 @@ from benchmarks.measure import ROOT, StageWatch, cpu_seconds
 from benchmarks.terrain import BLACKLIST, HUB, QUALITY_SITES, STUB, Shape, host_of
 from crawler.demo.server import Served
 from crawler.model.records import PageResult, parse
-from crawler.workspace.spool import Reader
+from crawler.workspace.files.spool import Reader
 
 
 @dataclass(frozen=True, slots=True)

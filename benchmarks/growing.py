@@ -15,9 +15,9 @@ from crawler.demo.sites import Answer, Certificate, response
 from crawler.model.records import Exchange, PageResult, RunEvent, dump
 from crawler.visit.html import extract
 from crawler.workspace.clock import now_text
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Writer
 from crawler.workspace.runs import Run, RunStatus, write_run
-from crawler.workspace.spool import Writer
 
 WINDOW = 9_000  # pages: several batches; some 85,000 URLs are new in it
 QUALITY = 3  # domains
@@ -143,9 +143,9 @@ def page_result(key: str, number: int, hrefs: tuple[str, ...], title: str) -> Pa
 def start_run(workspace: Path, config_path: Path) -> None:
     """What a scheduler leaves when it starts a run."""
     config = load(config_path)
-    place = Workspace(workspace)
+    place = FileWorkspace(workspace)
     place.prepare()
-    writer = Writer(place.results_of("scheduler"))
+    writer = Writer(place.layout.results_of("scheduler"))
     writer.append(dump(RunEvent(1, now_text(), "started", config.config_hash, config.map_hash)))
     writer.close()
     write_run(place, Run(1, RunStatus.RUNNING))
@@ -153,7 +153,7 @@ def start_run(workspace: Path, config_path: Path) -> None:
 
 def write_results(workspace: Path, results: Iterable[PageResult]) -> list[int]:
     """Write page results as one fetcher would; returns the raw links up to and with each page."""
-    writer = Writer(Workspace(workspace).results_of("fetcher-01"))
+    writer = Writer(FileWorkspace(workspace).layout.results_of("fetcher-01"))
     counts = []
     batch: list[bytes] = []
     for result in results:

@@ -42,7 +42,7 @@ from crawler.config.load import load
 from crawler.demo.server import Served, serve_terrain
 from crawler.model.records import PageResult
 from crawler.workspace.control import StageControl
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
 
 SECTIONS = ("ingest", "growth", "idle", "help")
 _BEYOND = 3_000  # pages: more than a batch, so that the window ends where it ended the first time
@@ -99,7 +99,7 @@ def take_in(config_path: Path, output: Path) -> int:
     from ingest.loop import Ingest, calm_collector
 
     config = load(config_path)
-    workspace = Workspace(config.workspace)
+    workspace = FileWorkspace(config.workspace)
     workspace.prepare()
     control = StageControl(workspace, "ingest")
     role = workspace.take_role("ingest")

@@ -13,25 +13,17 @@ import gc
 import logging
 import sqlite3
 import time
+from functools import partial
+from typing import get_args
 
-from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump, parse
+from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
-from crawler.workspace.atomic import write_atomically
 from crawler.workspace.control import StageControl
-from crawler.workspace.layout import Workspace, safe_name
+from crawler.workspace.door import Workspace
+from crawler.workspace.log import Cursor, Damage, LogError, LogReader
+from crawler.workspace.opening import open_workspace
+from crawler.workspace.reading import record_of
 from crawler.workspace.runs import RunStatus, read_run
-from crawler.workspace.spool import (
-    Cursor,
-    Damage,
-    Line,
-    Reader,
-    SpoolError,
-    Writer,
-    bytes_between,
-    end_of,
-    segment_path,
-    segments,
-)
 from ingest.apply import Mapper
 from ingest.replay import Redrawn, redraw
 from ingest.sqlite.change_writer import Changes
@@ -48,6 +40,7 @@ _GATHER_LONG = 2.0  # … and while there is plenty to do without them
 _PLENTY = 10_000  # pages in the frontier …
 _GROWING = 1.2  # … unless a batch made it so much larger: then many a domain has only just been found, and waits
 _BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
+_RESULTS = get_args(Result)
 SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
 
 
@@ -56,17 +49,18 @@ class Ingest:
 
     def __init__(self, config: Config, control: StageControl) -> None:
         self.config = config
-        self.workspace = Workspace(config.workspace)
+        self.workspace = open_workspace(config.workspace)
         self.control = control
         self.redrawn: Redrawn | None = None
         self.store = self._open_store()
         self.mapper = Mapper(config, self.store)
-        self.readers: dict[str, Reader] = {}
+        self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()
         self._damage: list[tuple[str, Damage]] = []
-        self._feed = Writer(self.workspace.feed, segment_bytes=4 * 1024 * 1024)
+        self._feed = self.workspace.feed.writer(segment_bytes=4 * 1024 * 1024, durable=True)
         self._feed.append(dump(Feed(self.mapper.run, resync=True)))
-        self._drop_old_feed()
+        # Hints from before a `resync` are worth nothing: the frontier table says it all.
+        self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
         self._later_runs: set[int] = set()  # of which there are results that have to wait
         self._looked_for_writers = 0.0
@@ -79,7 +73,7 @@ class Ingest:
             "run": self.mapper.run,
             "taken": self._taken,
             "duplicates": self.mapper.duplicates,
-            "backlog": sum(bytes_between(reader.folder, reader.cursor) for reader in self.readers.values()),
+            "backlog": sum(reader.unread_bytes() for reader in self.readers.values()),
         }
 
     def _open_store(self) -> Store:
@@ -109,8 +103,7 @@ class Ingest:
         """Where to read on. A place behind the end of its spool belongs to a workspace that is no longer there."""
         positions = self.store.positions()
         for writer, cursor in list(positions.items()):
-            end = end_of(self.workspace.results_of(writer))
-            if cursor > end:
+            if cursor > self.workspace.results.end(writer):
                 log.warning("The result spool %s was replaced; reading it from its start.", writer)
                 positions[writer] = Cursor()
         return positions
@@ -137,7 +130,7 @@ class Ingest:
             self._drop_old_results()
         return max(len(batch), 1)
 
-    def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
+    def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
         """What can be read now: the results, the places behind them, and the readers they came from."""
         self._find_writers()
         found = self._read_all(self.mapper.run)
@@ -148,7 +141,7 @@ class Ingest:
             self._looked_for_writers = 0.0  # the next bell may be that of a new one
         return found
 
-    def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[Reader]]:
+    def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
         """A share of every spool, up to `run`: what is of a later run waits until all is said of this one."""
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
@@ -162,8 +155,11 @@ class Ingest:
                 before = place = reader.cursor
                 lines = reader.read(_SHARE)
                 for line in lines:
-                    result = self._parse(writer, line, reader)
-                    if result is not None:
+                    try:
+                        result: Result = record_of(line, *_RESULTS)
+                    except RecordError as problem:
+                        self._quarantine(writer, reader.damage(line, str(problem)))
+                    else:
                         if self._must_wait(result, run, bool(positions.keys() - {writer})):
                             reader.cursor = place  # read it again then
                             break
@@ -191,42 +187,25 @@ class Ingest:
             return True
         return False
 
-    def _parse(self, writer: str, line: Line, reader: Reader) -> Result | None:
-        """The result on a line; a line that holds none is set aside."""
-        try:
-            record = parse(line.body)
-            if not isinstance(record, Result):
-                raise RecordError(f"a {record.kind} record is no result")
-            return record
-        except RecordError as problem:
-            start = line.end.offset - len(line.body) - 1
-            self._set_aside(writer, Damage(reader.folder, line.end.segment, start, line.body, str(problem)))
-            return None
-
     def _find_writers(self) -> None:
         """New fetchers appear now and then; looking for them costs a directory listing, so not with every batch."""
         now = time.monotonic()
         if now - self._looked_for_writers < 0.25 and self._looked_for_writers:
             return
         self._looked_for_writers = now
-        for writer in self.workspace.result_writers():
+        for writer in self.workspace.results.writers():
             if writer not in self.readers:
-                self.readers[writer] = Reader(
-                    self.workspace.results_of(writer),
+                self.readers[writer] = self.workspace.results.reader(
+                    writer,
                     self._positions.get(writer, Cursor()),
-                    lambda damage, writer=writer: self._set_aside(writer, damage),  # type: ignore[misc]
+                    partial(self._quarantine, writer),
                     will_sync=True,
                 )
 
-    def _set_aside(self, writer: str, damage: Damage) -> None:
-        name = f"{safe_name(writer)}-{damage.segment:012d}-{damage.offset:012d}.bad"
-        write_atomically(self.workspace.quarantine / name, damage.raw)
+    def _quarantine(self, writer: str, damage: Damage) -> None:
+        place = self.workspace.results.quarantine(writer, damage)
         log.warning(
-            "Set aside a broken line of %s (%s, %d bytes): %s",
-            segment_path(damage.folder, damage.segment),
-            damage.reason,
-            len(damage.raw),
-            self.workspace.quarantine / name,
+            "Set aside a broken line of %s (%s, %d bytes): %s", damage.place, damage.reason, len(damage.raw), place
         )
         self._damage.append((writer, damage))
 
@@ -245,18 +224,13 @@ class Ingest:
         self._feed.append(dump(feed))
         self.control.ring("scheduler")
 
-    def _drop_old_feed(self) -> None:
-        """Hints from before a `resync` are worth nothing: the frontier table says it all."""
-        for number in segments(self.workspace.feed)[:-1]:
-            segment_path(self.workspace.feed, number).unlink(missing_ok=True)
-
     def _drop_old_results(self) -> None:
         """`[spool] results` says how many runs' results are kept; by default all are."""
         keep = self.config.spool.results
         if keep and self.mapper.run - keep >= 1:
             keep_from = self.mapper.run - keep + 1
             self.store.set_meta("results_kept_from_run", str(keep_from))
-            dropped = drop_old_results(self.workspace, keep_from)
+            dropped = drop_old_results(self.workspace.results, keep_from)
             log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
 
     def shutdown(self) -> None:
@@ -275,7 +249,7 @@ def calm_collector() -> None:
 
 def run_ingest(config: Config, *, drain: bool = False) -> int:
     """The stage as a process: until its run is over, it is told to stop, or (drain) nothing is left to take in."""
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("ingest")
     control = StageControl(workspace, "ingest")
@@ -287,7 +261,7 @@ def run_ingest(config: Config, *, drain: bool = False) -> int:
             _work(ingest, control, workspace, drain)
         finally:
             ingest.shutdown()
-    except (SpoolError, StoreError) as problem:
+    except (LogError, StoreError) as problem:
         log.error("%s", problem)
         return 1
     except sqlite3.Error as problem:

@@ -13,17 +13,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from crawler.model.errors import SumiError
-from crawler.model.records import RecordError, Result, RunEvent, parse
+from crawler.model.records import Result, RunEvent
 from crawler.model.settings import Config
-from crawler.workspace.atomic import sync_file
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Damage, Reader, end_of, segment_path, segments
+from crawler.workspace.door import ResultLogs
+from crawler.workspace.files.atomic import sync_file
+from crawler.workspace.log import Cursor, Damage, Line
+from crawler.workspace.opening import open_workspace
+from crawler.workspace.reading import parse_lines
 from ingest.apply import Mapper
 from ingest.sqlite.store import Store, StoreError
 
 BATCH = 2000
+_RESULTS = get_args(Result)
 Progress = Callable[[int, int], None]  # (bytes read, bytes in all)
 
 
@@ -98,17 +102,18 @@ def replay(
     """
     if into.exists():
         raise ReplayError(f"{into} exists already; name a file that does not, replay never writes over a map")
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     workspace.check_format()
-    writers = workspace.result_writers()
+    results = workspace.results
+    writers = results.writers()
     if not writers:
         raise ReplayError(
-            f"there are no result spools in {workspace.results}; has anything been crawled in this workspace?"
+            f"there are no result spools in {workspace.name}; has anything been crawled in this workspace?"
         )
-    ends = {writer: end_of(workspace.results_of(writer)) for writer in writers}
+    ends = {writer: results.end(writer) for writer in writers}
     scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
     try:
-        report = _draw(config, workspace, scratch, ends, until, run, progress, compare)
+        report = _draw(config, results, scratch, ends, until, run, progress, compare)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         sync_file(scratch)  # nothing of it has been made durable on the way
@@ -144,7 +149,7 @@ def redraw(config: Config) -> Redrawn:
 
 def _draw(
     config: Config,
-    workspace: Workspace,
+    results: ResultLogs,
     path: Path,
     ends: dict[str, Cursor],
     until: str | None,
@@ -157,14 +162,10 @@ def _draw(
         store.begin_bulk()
         mapper = Mapper(config, store)
         damaged: list[tuple[str, Damage]] = []
-        total = sum(
-            segment_path(workspace.results_of(w), n).stat().st_size
-            for w in ends
-            for n in segments(workspace.results_of(w))
-        )
+        total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
         taken = read = 0
-        for result, line in _in_order(workspace, list(ends), damaged):
+        for result, line in _in_order(results, list(ends), damaged):
             read += len(line) + 1
             if (until is not None and result.at > until) or (run is not None and result.run != run):
                 continue
@@ -203,54 +204,41 @@ Key = tuple[int, bool, str]  # run, is it the word that the run is finished, clo
 
 
 def _in_order(
-    workspace: Workspace, writers: list[str], damaged: list[tuple[str, Damage]]
+    results: ResultLogs, writers: list[str], damaged: list[tuple[str, Damage]]
 ) -> Iterator[tuple[Result, bytes]]:
     """Every result of every segment, by run and clock; the word that a run is finished after all else of it."""
-    streams = [_stream(writer, workspace.results_of(writer), damaged) for writer in writers]
+    streams = [_stream(results, writer, damaged) for writer in writers]
     for _, result, line in heapq.merge(*streams, key=lambda item: item[0]):
         yield result, line
 
 
-def _stream(writer: str, folder: Path, damaged: list[tuple[str, Damage]]) -> Iterator[tuple[Key, Result, bytes]]:
-    """One writer's results. Segments are taken by what their first line says: copies may bear any number."""
+def _stream(results: ResultLogs, writer: str, damaged: list[tuple[str, Damage]]) -> Iterator[tuple[Key, Result, bytes]]:
+    """One writer's results. Segments are ordered by their first line: copies may bear any number."""
     latest: Key = (0, False, "")
-    for _, number in sorted((_first_key(folder, number), number) for number in segments(folder)):
-        for record, line in _segment(writer, folder, number, damaged):
+    numbers = results.segments(writer)
+    for _, number in sorted((_first_key(results, writer, number), number) for number in numbers):
+        for record, line in _segment(results, writer, number, damaged):
             key = (record.run, isinstance(record, RunEvent) and record.event == "finished", record.at)
             latest = max(latest, key)  # a clock set back must not upset the merge
             yield latest, record, line
 
 
-def _first_key(folder: Path, number: int) -> tuple[int, str]:
-    for record, _ in _segment("", folder, number, []):
+def _first_key(results: ResultLogs, writer: str, number: int) -> tuple[int, str]:
+    for record, _ in _segment(results, writer, number, []):
         return record.run, record.at
     return 0, ""
 
 
 def _segment(
-    writer: str, folder: Path, number: int, damaged: list[tuple[str, Damage]]
+    results: ResultLogs, writer: str, number: int, damaged: list[tuple[str, Damage]]
 ) -> Iterator[tuple[Result, bytes]]:
-    def set_aside(damage: Damage) -> None:
-        if damage.segment == number:  # the reader looks into the next segment too, which has its own turn
-            damaged.append((writer, damage))
+    def note_bad_line(line: Line, reason: str) -> None:
+        damaged.append((writer, results.segment_damage(writer, line, reason)))
 
-    reader = Reader(folder, Cursor(number, 0), set_aside)
-    try:
-        while lines := reader.read(200):
-            for line in lines:
-                if line.end.segment != number:
-                    return
-                try:
-                    record = parse(line.body)
-                    if not isinstance(record, Result):
-                        raise RecordError(f"a {record.kind} record is no result")
-                except RecordError as problem:
-                    start = line.end.offset - len(line.body) - 1
-                    damaged.append((writer, Damage(folder, number, start, line.body, str(problem))))
-                else:
-                    yield record, line.body
-    finally:
-        reader.close()
+    lines = results.segment_lines(writer, number, lambda damage: damaged.append((writer, damage)))
+    records: Iterator[tuple[Result, Line]] = parse_lines(lines, *_RESULTS, on_bad=note_bad_line)
+    for record, line in records:
+        yield record, line.body
 
 
 def _compare(db: sqlite3.Connection, other: Path) -> Difference:

@@ -18,10 +18,10 @@ from crawler.cli.options import (
     load_config,
     looks_like_a_file,
 )
-from crawler.model.errors import SumiError, UsageError
+from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from crawler.workspace.layout import Workspace
+    from crawler.workspace.door import Workspace
 
 TargetArgument = Annotated[
     list[str] | None,
@@ -45,7 +45,8 @@ PlaceArgument = Annotated[
 
 def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, Path | None]:
     """(workspace, stage, database) that the words of a steering command mean."""
-    from crawler.workspace.layout import STAGES, Workspace
+    from crawler.workspace.door import STAGES
+    from crawler.workspace.opening import open_workspace
 
     stages = [word for word in words or [] if word in STAGES]
     configs = [word for word in words or [] if word not in STAGES]
@@ -56,23 +57,23 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     stage = stages[0] if stages else None
     if configs:
         config = load_config(Path(configs[0]), given)
-        return Workspace(config.workspace), stage, config.output.database_path
-    workspace = Workspace((given or Path("workspace")).absolute())
-    if not workspace.root.is_dir():
-        raise UsageError(f"there is no workspace at {workspace.root}; name one with --workspace, or a config")
-    return (workspace if given else meant_here(workspace)), stage, None
+        return open_workspace(config.workspace), stage, config.output.database_path
+    root = (given or Path("workspace")).absolute()
+    if not open_workspace(root).exists():
+        raise UsageError(f"there is no workspace at {root}; name one with --workspace, or a config")
+    return open_workspace(root if given else workspace_here(root)), stage, None
 
 
-def meant_here(workspace: Workspace) -> Workspace:
-    """The workspace here, or the demo's in it, if that is the only one at work, or the only one ever crawled in."""
-    from crawler.workspace.layout import Workspace
+def workspace_here(root: Path) -> Path:
+    """The workspace at `root`, or the demo's in it, if that alone is at work or alone was ever crawled in."""
+    from crawler.workspace.opening import open_workspace
     from crawler.workspace.runs import read_run
 
-    demo = Workspace(workspace.root / "demo")
+    workspace, demo = open_workspace(root), open_workspace(root / "demo")
     if workspace.is_role_taken("supervisor"):
-        return workspace
+        return root
     is_only_one = read_run(workspace) is None and read_run(demo) is not None
-    return demo if is_only_one or demo.is_role_taken("supervisor") else workspace
+    return root / "demo" if is_only_one or demo.is_role_taken("supervisor") else root
 
 
 def status(
@@ -135,27 +136,26 @@ def _print_lines(lines: list[tuple[str, str]]) -> None:
 def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
     """Hold on: no request leaves within two seconds. The same as: touch workspace/pause"""
     place, stage, _ = _target(target, workspace)
-    _touch(place, "pause", stage)
+    _set_flag(place, "pause", stage)
     again = " ".join(["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])])
-    typer.echo(f"{_whom(stage)} paused in {place.root}; go on with: {again}")
+    typer.echo(f"{_whom(stage)} paused in {place.name}; go on with: {again}")
 
 
 def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
     """Go on after a pause; a stop that nobody has heard yet is taken back, too."""
-    from crawler.workspace.layout import STAGES
+    from crawler.workspace.door import STAGES
 
     place, stage, _ = _target(target, workspace)
     stages: Sequence[str | None] = (stage,) if stage else (None, *STAGES)
-    flags = [place.flag(word, name) for word in ("pause", "stop") for name in stages]
-    removed = [path.name for path in flags if path.exists()]
-    for path in flags:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as problem:
-            raise SumiError(f"cannot remove the flag file {path}: {problem.strerror}") from None
-    _ring(place)
-    typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.root}")
-    if stage and place.flag("pause").exists():
+    removed = [
+        f"{word}.{name}" if name else word
+        for word in ("pause", "stop")
+        for name in stages
+        if place.clear_flag(word, name)
+    ]
+    _ring_all(place)
+    typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.name}")
+    if stage and place.is_flagged("pause"):
         typer.echo("All stages are still paused by the flag file pause; go on with: sumi-ripple resume")
 
 
@@ -166,32 +166,22 @@ def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> No
     place, stage, _ = _target(target, workspace)
     running = [found.name for found in look(place).stages if found.is_running and stage in (None, found.stage)]
     if not running and not place.is_role_taken("supervisor"):
-        typer.echo(f"Nothing is running in {place.root}")
+        typer.echo(f"Nothing is running in {place.name}")
         return
-    _touch(place, "stop", stage)
+    _set_flag(place, "stop", stage)
     typer.echo(f"Told {', '.join(running) or 'the crawl'} to finish what is in flight, save and end")
 
 
-def _touch(place: Workspace, word: str, stage: str | None) -> None:
-    path = place.flag(word, stage)
-    if not place.root.is_dir():
-        raise UsageError(f"there is no workspace at {place.root} yet: nothing has been crawled there")
-    try:
-        path.touch()
-    except OSError as problem:
-        raise SumiError(f"cannot write the flag file {path}: {problem.strerror}") from None
-    _ring(place)
+def _set_flag(place: Workspace, word: str, stage: str | None) -> None:
+    if not place.exists():
+        raise UsageError(f"there is no workspace at {place.name} yet: nothing has been crawled there")
+    place.set_flag(word, stage)
+    _ring_all(place)
 
 
-def _ring(place: Workspace) -> None:
-    from crawler.workspace.bells import ring
-
-    try:
-        bells = list(place.bells.iterdir())
-    except OSError:
-        return
-    for bell in bells:
-        ring(bell)
+def _ring_all(place: Workspace) -> None:
+    for name in place.bells():
+        place.ring(name)
 
 
 def _whom(stage: str | None) -> str:

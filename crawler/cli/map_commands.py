@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.control_commands import meant_here
+from crawler.cli.control_commands import workspace_here
 from crawler.cli.options import (
     ConfigArgument,
     JsonOption,
@@ -65,10 +65,10 @@ def report(
     """The reporter alone: writes the summary from the database."""
     loaded = load_config(config, workspace)
     if wait:
-        from crawler.workspace.layout import Workspace
+        from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import RunStatus, read_run
 
-        while (run := read_run(Workspace(loaded.workspace))) is None or run.status is not RunStatus.COMPLETED:
+        while (run := read_run(open_workspace(loaded.workspace))) is None or run.status is not RunStatus.COMPLETED:
             time.sleep(0.5)
     write_summary_of(loaded)
 
@@ -226,14 +226,14 @@ def explain(
 
 def _last_config(given: Path | None) -> Config:
     """The config that a workspace was last crawled with."""
-    from crawler.config import last_used as snapshot
-    from crawler.workspace.layout import Workspace
+    from crawler.config import last_used
+    from crawler.workspace.opening import open_workspace
 
-    place = Workspace(given) if given else meant_here(Workspace(Path("workspace").absolute()))
-    found = snapshot.read(place)
+    root = given or workspace_here(Path("workspace").absolute())
+    found = last_used.read(open_workspace(root))
     if found is None or not found.get("source"):
-        raise UsageError(f"which config? {place.root} has not been crawled with one yet, so name it")
-    return load_config(Path(found["source"]), place.root)
+        raise UsageError(f"which config? {root} has not been crawled with one yet, so name it")
+    return load_config(Path(found["source"]), root)
 
 
 def export(
@@ -285,10 +285,10 @@ def export(
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
     """Prove from the spools that the crawl was polite, or name every violation."""
     from crawler.observe.audit import audit as run_audit
-    from crawler.workspace.layout import Workspace
+    from crawler.workspace.opening import open_workspace
 
     loaded = load_config(config, workspace)
-    if not Workspace(loaded.workspace).result_writers():
+    if not open_workspace(loaded.workspace).results.writers():
         raise SumiError(f"there are no result spools in {loaded.workspace}: nothing has been crawled there yet")
     found = run_audit(loaded)
     for line in found.lines():

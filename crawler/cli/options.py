@@ -86,7 +86,7 @@ def complete_config(incomplete: str) -> list[str]:
 
 
 def complete_stage_or_config(incomplete: str) -> list[str]:
-    from crawler.workspace.layout import STAGES
+    from crawler.workspace.door import STAGES
 
     return [stage for stage in STAGES if stage.startswith(incomplete)] + complete_config(incomplete)
 

@@ -28,9 +28,9 @@ def _ready_stage(config: Config, stage: str) -> None:
     from crawler.config import last_used as snapshot
     from crawler.observe.processes import look
     from crawler.supervise.supervisor import remove_stop_flags
-    from crawler.workspace.layout import Workspace
+    from crawler.workspace.opening import open_workspace
 
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     workspace.prepare()
     snapshot.require_own_workspace(config)
     if not any(found.is_running for found in look(workspace).stages):
@@ -38,7 +38,7 @@ def _ready_stage(config: Config, stage: str) -> None:
         if removed:
             logging.getLogger("sumi.cli").warning("Removed flag files of an earlier stop: %s", ", ".join(removed))
     elif workspace.is_flagged("stop", stage):
-        raise SumiError(f"the stages in {workspace.root} have been told to stop; to take that back: sumi-ripple resume")
+        raise SumiError(f"the stages in {workspace.name} have been told to stop; to take that back: sumi-ripple resume")
     snapshot.write(config)
 
 

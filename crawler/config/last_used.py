@@ -10,10 +10,11 @@ import orjson
 
 from crawler.database.frontier import Frontier, MapAway
 from crawler.model.settings import Config
-from crawler.workspace.atomic import write_atomically
-from crawler.workspace.layout import Workspace, WorkspaceError
-from crawler.workspace.spool import Cursor, end_of, segment_path, segments
+from crawler.workspace.door import Workspace, WorkspaceError
+from crawler.workspace.log import Cursor
+from crawler.workspace.opening import open_workspace
 
+_DOCUMENT = "config"
 _SECTIONS = ("crawler", "user_agent", "traps")
 _LISTS = ("quality", "blacklist", "stub")
 
@@ -37,14 +38,17 @@ def take(config: Config) -> dict[str, Any]:
 
 
 def write(config: Config) -> None:
-    workspace = Workspace(config.workspace)
-    write_atomically(_path(workspace), orjson.dumps(take(config), option=orjson.OPT_INDENT_2))
+    content = orjson.dumps(take(config), option=orjson.OPT_INDENT_2)
+    open_workspace(config.workspace).write_document(_DOCUMENT, content)
 
 
 def read(workspace: Workspace) -> dict[str, Any] | None:
+    content = workspace.document(_DOCUMENT)
+    if content is None:
+        return None
     try:
-        found = orjson.loads(_path(workspace).read_bytes())
-    except (OSError, ValueError):
+        found = orjson.loads(content)
+    except ValueError:
         return None
     return found if isinstance(found, dict) and isinstance(found.get("settings"), dict) else None
 
@@ -61,22 +65,22 @@ def require_own_workspace(config: Config) -> None:
     A new map would be drawn from what others crawled. One that was drawn from spools elsewhere knows places in them
     that mean nothing here, so results would be passed over, and a run could end before it began.
     """
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     database = config.output.database_path
     places = _places_read(database)
     if places:
-        if not all(_is_a_place(workspace.results_of(writer), place) for writer, place in places.items()):
+        if not all(workspace.results.is_line_end(writer, place) for writer, place in places.items()):
             raise WorkspaceError(
-                f"the database {database} was not drawn from the spools in {workspace.root}; give the --workspace that "
+                f"the database {database} was not drawn from the spools in {workspace.name}; give the --workspace that "
                 f"it was crawled in, or start from nothing with --fresh, which keeps the database under a dated name"
             )
         return
     found = read(workspace)
     if found is None or found.get("database") == str(database):
         return
-    if any(segments(workspace.results_of(name)) for name in workspace.result_writers()):
+    if any(workspace.results.segments(name) for name in workspace.results.writers()):
         raise WorkspaceError(
-            f"the workspace {workspace.root} holds the crawl of {found.get('source') or found.get('database')}; give "
+            f"the workspace {workspace.name} holds the crawl of {found.get('source') or found.get('database')}; give "
             f"this one a --workspace of its own, or move the other one aside with --fresh"
         )
 
@@ -91,21 +95,6 @@ def _places_read(database: Path) -> dict[str, Cursor]:
         return {}
     finally:
         map_.close()
-
-
-def _is_a_place(folder: Path, place: Cursor) -> bool:
-    """Can this have been read up to? Then a line ends there (its newline may be damaged), or the segment does (with a
-    torn line, if its writer was killed), or the segment has been cleaned up since.
-    """
-    if place > end_of(folder):
-        return False
-    try:
-        with segment_path(folder, place.segment).open("rb") as file:
-            file.seek(max(place.offset - 1, 0))
-            behind = file.read(2)
-    except FileNotFoundError:
-        return True
-    return place.offset == 0 or behind[:1] in (b"\n", b"}") or len(behind) == 1
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -127,7 +116,3 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 def _show(value: Any) -> str:
     return orjson.dumps(value).decode() if not isinstance(value, str) else value or '""'
-
-
-def _path(workspace: Workspace) -> Path:
-    return workspace.state / "config.json"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from crawler.model.records import Job
-from crawler.workspace.spool import Cursor
+from crawler.workspace.log import Cursor
 
 _CHUNK = 400
 

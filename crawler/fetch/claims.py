@@ -8,22 +8,19 @@ fetcher is slow, full or dead finds another one.
 
 from __future__ import annotations
 
-import os
 import time
 import zlib
 from collections.abc import Callable, Collection
 
 from crawler.fetch.domain_worker import Steps
 from crawler.fetch.journal import Results
-from crawler.fetch.lease import JOBS_AT_ONCE, Domain, read_jobs, take_lease
+from crawler.fetch.lease import JOBS_AT_ONCE, Domain, read_jobs
 from crawler.fetch.takeover import Takeover
 from crawler.model.moments import Moment
-from crawler.model.records import RecordError, Release, parse
+from crawler.model.records import Release
 from crawler.model.settings import Config
-from crawler.pace.gate import Gate
-from crawler.workspace.bookmarks import read_bookmark
-from crawler.workspace.layout import Workspace, domain_of
-from crawler.workspace.spool import Cursor, Reader, end_of
+from crawler.workspace.door import Workspace
+from crawler.workspace.reading import read_records
 
 IDLE_LEASE = 8.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
 IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its room
@@ -62,7 +59,7 @@ class Domains:
         self._takeover = Takeover(workspace, config, results)
         # From a little while ago on: who starts later than others must know what they know, or else each of them might
         # leave a domain to the other one.
-        self._releases = Reader(workspace.releases, Cursor(end_of(workspace.releases).segment, 0))
+        self._releases = workspace.releases.recent_reader()
         self._held: dict[str, Domain] = {}
         self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
         self._scanned_at = 0.0
@@ -81,13 +78,8 @@ class Domains:
 
     def listen(self, now: float) -> None:
         """Take in what was released, and now and then everything that lies there."""
-        for line in self._releases.read(5000):
-            try:
-                record = parse(line.body)
-            except RecordError:
-                continue
-            if isinstance(record, Release):
-                self._hear(record.domain, record.turn, now)
+        for release, _ in read_records(self._releases, Release, limit=5000):
+            self._hear(release.domain, release.turn, now)
         if now - self._scanned_at >= SCAN_EVERY or not self._scanned_at:
             self._scanned_at = now
             self._scan_jobs(now)
@@ -104,18 +96,8 @@ class Domains:
 
     def _scan_jobs(self, now: float) -> None:
         """Every domain with a job folder: what was released before we listened, or left by a dead fetcher."""
-        try:
-            entries = list(os.scandir(self._workspace.jobs))
-        except FileNotFoundError:
-            return
-        for entry in entries:
-            domain = domain_of(entry.name)
-            if domain is None:
-                reader = Reader(self._workspace.jobs / entry.name)
-                jobs = read_jobs(reader, 1)
-                reader.close()
-                domain = jobs[0][0].domain if jobs else None
-            if domain is not None and domain not in self._held and domain not in self._heard:
+        for domain in self._workspace.domains_with_jobs():
+            if domain not in self._held and domain not in self._heard:
                 self._hear(domain, zlib.crc32(domain.encode()), now)  # nobody says whose turn it is
 
     # -- taking --------------------------------------------------------------------------------------
@@ -146,18 +128,17 @@ class Domains:
 
     def _take(self, name: str, taken: list[Domain]) -> bool:
         """Try to become this domain's fetcher. True if there is nothing more to try for."""
-        lease = take_lease(self._workspace, name)
+        lease = self._workspace.claim(name)
         if lease is None:
             return False
-        folder = self._workspace.jobs_of(name)
-        bookmark = read_bookmark(folder)
-        reader = Reader(folder, bookmark.jobs)
+        bookmark = self._workspace.bookmark(name)
+        reader = self._workspace.jobs(name, bookmark.jobs)
         jobs = read_jobs(reader, JOBS_AT_ONCE)
         if not jobs:
             reader.close()
             lease.release()
             return True
-        gate = Gate(self._workspace.gate_of(name), self._clock)
+        gate = self._workspace.gate(name, self._clock)
         domain = Domain(name, lease, gate, reader, bookmark)
         domain.jobs.extend(jobs)
         if not self._takeover.bring_in_order(domain, bookmark):

@@ -30,8 +30,8 @@ from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.workspace.clock import now_text
 from crawler.workspace.control import StageControl
+from crawler.workspace.log import Cursor
 from crawler.workspace.runs import RunWatch
-from crawler.workspace.spool import Cursor
 
 log = logging.getLogger("sumi.fetcher")
 

@@ -35,8 +35,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from filelock import FileLock
-
 from crawler.fetch.claims import Domains
 from crawler.fetch.domain_worker import Counts, Steps
 from crawler.fetch.due_queue import DueQueue
@@ -50,7 +48,8 @@ from crawler.net.client import Transport
 from crawler.net.hub import Hub
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
-from crawler.workspace.layout import RoleTaken, Workspace
+from crawler.workspace.door import Held, RoleTaken, Workspace
+from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
@@ -76,7 +75,7 @@ class Fetcher:
         self._config = config
         self._index = index
         self._workers = max(1, workers)
-        self._workspace = Workspace(config.workspace)
+        self._workspace = open_workspace(config.workspace)
         self._clock = clock
         self._parent = os.getppid() if watch_parent else None
         self._hub = Hub()
@@ -159,7 +158,7 @@ class Fetcher:
     def _turn(self) -> None:
         """One round of the main thread: look around, keep house, wait."""
         now = time.monotonic()
-        self._runs.look()
+        self._runs.refresh()
         is_paused = self._control.is_paused()
         if is_paused != self._queue.is_held:
             self._queue.hold(is_paused)
@@ -242,7 +241,7 @@ def run_fetcher(
     return Fetcher(config, index, workers, watch_parent=watch_parent).run(install_signals=install_signals)
 
 
-def _take_name(workspace: Workspace) -> tuple[FileLock, str, int]:
+def _take_name(workspace: Workspace) -> tuple[Held, str, int]:
     """The first free name among `fetcher-01`, `fetcher-02`, …"""
     number = 1
     while True:

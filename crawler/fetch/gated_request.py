@@ -17,9 +17,8 @@ from crawler.model.records import Exchange
 from crawler.model.settings import Config
 from crawler.net.client import Transport
 from crawler.pace.decisions import Busy, GateRecord, NotYet, Shut, is_in_force
-from crawler.pace.gate import Gate
 from crawler.visit.flow import Refusal, Reply
-from crawler.workspace.layout import Workspace
+from crawler.workspace.door import Gate, Workspace
 
 log = logging.getLogger("sumi.fetcher")
 
@@ -71,7 +70,7 @@ class Asker:
         assert domain.job is not None
         host, name = domain.place_of(request.url)
         is_own = name == domain.name
-        gate = domain.gate if is_own else Gate(self._workspace.gate_of(name), self._clock)
+        gate = domain.gate if is_own else self._workspace.gate(name, self._clock)
         try:
             admission, start = gate.try_enter(
                 domain.job.run,
@@ -103,7 +102,7 @@ class Asker:
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")
         finally:
             self._on_wire.discard(domain)
-            end = gate.leave(is_ledgered=name != domain.name)
+            end = gate.finish(is_ledgered=name != domain.name)
         mono_ms = start.mono_ns // 1_000_000
         entry = Exchange(
             start.wall_ms,

@@ -20,9 +20,9 @@ from dataclasses import replace
 
 from crawler.fetch.lease import Domain
 from crawler.pace.decisions import LedgerMark
-from crawler.workspace.bookmarks import Bookmark, write_bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Writer
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.door import Workspace
+from crawler.workspace.log import Cursor
 
 SYNC_EVERY = 0.4  # seconds
 BOOKMARK_EVERY = 60.0  # an fsync for every domain; whoever takes over reads what was written since
@@ -52,7 +52,8 @@ class Results:
         self.name = name
         self.number = number
         self._ring_ingest = ring_ingest
-        self._writer = Writer(workspace.results_of(name), segment_bytes=segment_bytes)
+        self._workspace = workspace
+        self._writer = workspace.results.writer(name, segment_bytes=segment_bytes)
         self._writing = threading.Lock()
         self._bookmarking = ThreadPoolExecutor(WRITERS, "bookmark")
         self._dirty: set[Domain] = set()  # their `done` has moved since the last sync
@@ -185,5 +186,5 @@ class Results:
 
     def _move_one(self, domain: Domain, bookmark: Bookmark) -> None:
         is_first = domain.bookmark.holder != self.name
-        write_bookmark(domain.reader.folder, bookmark, is_first=is_first)
+        self._workspace.save_bookmark(domain.name, bookmark, is_first=is_first)
         domain.bookmark = bookmark

@@ -7,21 +7,19 @@ results since then are in. Whoever takes the lease of a fetcher that died reads 
 
 from __future__ import annotations
 
-import fcntl
-import os
 import zlib
 from collections import deque
 from collections.abc import Set
 
 from crawler.model.messages import UNTRIED, Request, Tried
-from crawler.model.records import Closure, Exchange, Job, RecordError, parse
+from crawler.model.records import Closure, Exchange, Job
 from crawler.model.urls import authority_of, domain_of
 from crawler.pace.decisions import GateRecord, LedgerMark
-from crawler.pace.gate import Gate
 from crawler.visit.flow import Visit, number_of
 from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Reader
+from crawler.workspace.door import Claim, Gate
+from crawler.workspace.log import Cursor, LogReader
+from crawler.workspace.reading import read_records
 
 BOOKMARK = "bookmark.json"
 JOBS_AT_ONCE = 64
@@ -29,53 +27,11 @@ REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job w
 MOST_NAMES = 64
 _HANDICAP_NS = 10_000_000  # for every request so far; a page takes two
 _LARGEST_HANDICAP_NS = 2_000_000_000
-_START = Cursor()
 
 
-class Lease:
-    """The right to be a domain's one fetcher: a locked file. The kernel frees it when the process dies."""
-
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def release(self) -> None:
-        """Safe to call twice."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
-def take_lease(workspace: Workspace, domain: str) -> Lease | None:
-    """Become the one fetcher of a domain; None if another one is.
-
-    The same kind of lock that filelock takes (the scheduler looks at leases with it), at a tenth of its price: there
-    is one of these for every domain.
-    """
-    descriptor = os.open(workspace.lease_of(domain), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return Lease(descriptor)
-
-
-def read_jobs(reader: Reader, limit: int) -> list[tuple[Job, Cursor]]:
-    """The next jobs of a domain, each with the cursor behind it; what is no job is stepped over."""
-    found = []
-    for line in reader.read(limit):
-        try:
-            record = parse(line.body)
-        except RecordError:
-            continue
-        if isinstance(record, Job):
-            found.append((record, line.end))
-    return found
+def read_jobs(reader: LogReader, limit: int) -> list[tuple[Job, Cursor]]:
+    """The next jobs of a domain, each with the cursor after it; lines that are no job are passed over."""
+    return [(job, line.end) for job, line in read_records(reader, Job, limit=limit)]
 
 
 class Domain:
@@ -113,7 +69,7 @@ class Domain:
         "wish",
     )
 
-    def __init__(self, name: str, lease: Lease, gate: Gate, reader: Reader, bookmark: Bookmark) -> None:
+    def __init__(self, name: str, lease: Claim, gate: Gate, reader: LogReader, bookmark: Bookmark) -> None:
         self.name = name
         # Or else all would keep step: all HEADs are quickly done, and then nobody is due for as long as the pause is.
         self._stagger = zlib.crc32(name.encode()) % (2 * _HANDICAP_NS)

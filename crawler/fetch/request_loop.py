@@ -15,8 +15,8 @@ from crawler.fetch.due_queue import DueQueue
 from crawler.fetch.journal import TooLate
 from crawler.fetch.lease import Domain
 from crawler.net.hub import Hub
-from crawler.pace.slots import Slots, fair_share
-from crawler.workspace.layout import Workspace
+from crawler.pace.decisions import fair_share
+from crawler.workspace.door import Workspace
 
 log = logging.getLogger("sumi.fetcher")
 
@@ -55,7 +55,7 @@ class WireThread:
         self._hub = hub
         self._advance = advance
         self._give_up = give_up
-        self._slots = Slots(workspace.slots, limit)
+        self._slots = workspace.slots(limit)
         self._thread = threading.Thread(target=self._run, name="wire", daemon=True)
         self._staffing = threading.Lock()  # for `_room` and `_open`
         self._room = 0
@@ -78,12 +78,12 @@ class WireThread:
         if now - self._shared_at < SHARE_EVERY and self._shared_at:
             return
         self._shared_at = now
-        names = [path.stem for path in self._workspace.locks.iterdir() if path.name.startswith("fetcher-")]
+        names = [role for role in self._workspace.roles() if role.startswith("fetcher-")]
         others = sum(name != self._name and self._workspace.is_role_taken(name) for name in names)
         share = fair_share(self._limit, max(self._workers, 1 + others))
         with self._staffing:
             self._slots.give_back(self._slots.held - max(share, self._open))
-            self._slots.take(share - self._slots.held)
+            self._slots.acquire(share - self._slots.held)
             self._room = min(share, self._slots.held)
         self._hub.wake()
 

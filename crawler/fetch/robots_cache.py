@@ -12,9 +12,8 @@ import orjson
 
 from crawler.model.records import RecordError, RobotsResult, dump, parse
 from crawler.visit.robots import FRESH_SECONDS, Policy, policy_of
-from crawler.workspace.atomic import write_atomically
 from crawler.workspace.clock import boot_id
-from crawler.workspace.layout import Workspace
+from crawler.workspace.door import Workspace
 
 _REMEMBERED = 512  # hosts
 
@@ -67,18 +66,18 @@ class RobotsCache:
         policy = policy_of(result)
         self._remember(result.host, _known(policy, result, at_ms))
         content = orjson.dumps({"v": 1, "at_ms": at_ms, "result": orjson.Fragment(dump(result))})
-        try:
-            write_atomically(self._workspace.robots_of(result.host), content, durable=False)
-        except OSError:
-            pass  # it is only asked for once more than needed
+        self._workspace.keep_robots(result.host, content)
         return policy
 
     def _load(self, host: str) -> _Known | None:
+        content = self._workspace.robots(host)
+        if content is None:
+            return None
         try:
-            fields = orjson.loads(self._workspace.robots_of(host).read_bytes())
+            fields = orjson.loads(content)
             at_ms = int(fields["at_ms"])
             result = parse(orjson.dumps(fields["result"]))
-        except (OSError, ValueError, KeyError, TypeError, RecordError):
+        except (ValueError, KeyError, TypeError, RecordError):
             return None
         if not isinstance(result, RobotsResult) or result.host != host:
             return None

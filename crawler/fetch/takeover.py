@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from crawler.fetch.journal import Results
 from crawler.fetch.lease import Domain
-from crawler.model.records import Closure, DomainEvent, PageResult, RecordError, RobotsResult, dump, parse
+from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
 from crawler.pace.decisions import GateRecord, is_in_force
 from crawler.visit.robots import policy_of
-from crawler.workspace.atomic import sync_file
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.clock import now_text
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Reader, segment_path
+from crawler.workspace.door import ResultLogs, Workspace
+from crawler.workspace.log import Cursor, Line
+from crawler.workspace.reading import read_records
 
 KEEP_INDEXES = 10.0  # seconds: a fetcher that dies leaves many domains, which are taken one after the other
 
@@ -44,7 +42,7 @@ class Takeover:
 
     def bring_in_order(self, domain: Domain, bookmark: Bookmark) -> bool:
         """Step over what is done, count what was sent; False if the gate is busy just now."""
-        before = domain.gate.look()
+        before = domain.gate.read()
         counted = Cursor(before.mark.segment, before.mark.offset)
         marker = f"fetcher-{before.mark.writer:02d}"
         left = LeftBehind()
@@ -94,7 +92,7 @@ class Takeover:
         self._indexed_at = time.monotonic()
         index = self._indexes.get(writer)
         if index is None:
-            index = self._indexes[writer] = ResultIndex(self._workspace.results_of(writer))
+            index = self._indexes[writer] = ResultIndex(self._workspace.results, writer)
         return index
 
 
@@ -120,8 +118,9 @@ _Line = PageResult | RobotsResult | DomainEvent
 class ResultIndex:
     """One writer's results from some cursor on, by domain. Reads each line once, however many domains ask."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, results: ResultLogs, writer: str) -> None:
+        self._results = results
+        self._writer = writer
         self._start: Cursor | None = None
         self._end = Cursor()
         self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
@@ -152,15 +151,15 @@ class ResultIndex:
                 left.done.add((result.run, result.key))
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
-        for number in left.segments:
-            with suppress(FileNotFoundError):
-                sync_file(segment_path(self._folder, number))
+        self._results.make_durable(self._writer, left.segments)
         return left
 
     def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
-        reader = Reader(self._folder, start)
+        reader = self._results.reader(self._writer, start)
         try:
-            for end, result in self._read(reader):
+            records: Iterator[tuple[_Line, Line]] = read_records(reader, PageResult, RobotsResult, DomainEvent)
+            for result, line in records:
+                end = line.end
                 if stop is not None and end > stop:
                     break
                 # Requests to other domains were counted at their own gates when they were made.
@@ -170,16 +169,6 @@ class ResultIndex:
             return reader.cursor
         finally:
             reader.close()
-
-    @staticmethod
-    def _read(reader: Reader) -> Iterator[tuple[Cursor, _Line]]:
-        for line in reader:
-            try:
-                record = parse(line.body)
-            except RecordError:
-                continue
-            if isinstance(record, PageResult | RobotsResult | DomainEvent):
-                yield line.end, record
 
 
 def _slim(result: _Line) -> _Line:

@@ -20,18 +20,19 @@ concerned are read a second time, whole.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RecordError, RobotsResult, RunEvent, parse
+from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult, RunEvent
 from crawler.model.settings import Config
 from crawler.rules.lists import Classifier
 from crawler.visit.robots import FRESH_SECONDS, policy_of
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Damage, Reader, segments
+from crawler.workspace.door import ResultLogs
+from crawler.workspace.log import Damage, Line, OnDamage
+from crawler.workspace.opening import open_workspace
+from crawler.workspace.reading import parse_lines, read_records
 
 _WINDOW = 12  # requests of a domain that may stand out of order in the spools
 _KEPT = 1000  # violations that are named; the rest is counted
@@ -107,21 +108,22 @@ class AuditReport:
 
 def audit(config: Config) -> AuditReport:
     """Read every result spool of the config's workspace and check the promises."""
-    workspace = Workspace(config.workspace)
-    folders = [workspace.results_of(name) for name in workspace.result_writers()]
-    report = AuditReport(config.crawler.minimum_time_on_page, config.crawler.max_domain_requests, writers=len(folders))
+    results = open_workspace(config.workspace).results
+    report = AuditReport(
+        config.crawler.minimum_time_on_page, config.crawler.max_domain_requests, writers=len(results.writers())
+    )
 
     def count_damage(damage: Damage) -> None:
         report.damaged += 1
 
-    boots = _boots(folders)
+    boots = _boots(results)
     check = _Check(config, report, boots)
-    for record in _merged(folders, boots, count_damage):
+    for record in _merged(results, boots, count_damage):
         check.take(record)
     late = check.finish()
     if late:
         again = _Check(config, report, boots, only=late)
-        for record in _merged(folders, boots, lambda damage: None):
+        for record in _merged(results, boots, None):
             again.take(record)
         again.finish()
     report.violations.sort(key=lambda violation: (violation.at_ms, violation.domain))
@@ -129,18 +131,6 @@ def audit(config: Config) -> AuditReport:
 
 
 # -- reading in the order of time -------------------------------------------------------------------------
-
-
-def _records(folder: Path, start: Cursor, on_damage: object) -> Iterator[tuple[Cursor, Record]]:
-    reader = Reader(folder, start, on_damage)  # type: ignore[arg-type]
-    try:
-        for line in reader:
-            try:
-                yield line.end, parse(line.body)
-            except RecordError:
-                continue
-    finally:
-        reader.close()
 
 
 class _Boots:
@@ -180,43 +170,48 @@ class _Boots:
         return self._ranks.get(boot, len(self._ranks))
 
 
-def _boots(folders: Iterable[Path]) -> _Boots:
-    """What the spools tell of boots. A process lives in one boot and never writes to an old segment."""
+def _boots(results: ResultLogs) -> _Boots:
+    """The boots that the logs tell of. A process lives in one boot and never writes to an old segment."""
     orders: list[list[str]] = []
     first_seen: dict[str, str] = {}
-    for folder in folders:
+    for writer in results.writers():
         order: list[str] = []
-        for number in segments(folder):
-            for end, record in _records(folder, Cursor(number, 0), None):
-                if end.segment != number:
-                    break
-                if isinstance(record, PageResult | RobotsResult) and record.boot:
-                    at = first_seen.get(record.boot)
-                    first_seen[record.boot] = record.at if at is None else min(at, record.at)
-                    if order[-1:] != [record.boot]:
-                        order.append(record.boot)
-                    break
+        for number in results.segments(writer):
+            records: Iterator[tuple[PageResult | RobotsResult, Line]] = parse_lines(
+                results.segment_lines(writer, number), PageResult, RobotsResult
+            )
+            record = next((record for record, _ in records if record.boot), None)
+            if record is not None:
+                at = first_seen.get(record.boot)
+                first_seen[record.boot] = record.at if at is None else min(at, record.at)
+                if order[-1:] != [record.boot]:
+                    order.append(record.boot)
         orders.append(order)
     return _Boots(orders, first_seen)
 
 
-def _merged(folders: Iterable[Path], boots: _Boots, on_damage: object) -> Iterator[Record]:
+def _merged(results: ResultLogs, boots: _Boots, on_damage: OnDamage | None) -> Iterator[Result]:
     """All records; those of one domain nearly always in the order in which they came about.
 
-    A record is appended after its last request has ended, so the latest end so far in its spool is a time by which
+    A record is appended after its last request has ended, so the latest end so far in its log is a time by which
     it may be merged: a domain changes hands only after its holder's last append.
     """
 
-    def timed(folder: Path, place: int) -> Iterator[tuple[tuple[int, int], int, Record]]:
+    def timed(writer: str, place: int) -> Iterator[tuple[tuple[int, int], int, Result]]:
         rank, latest = 0, 0
-        for _, record in _records(folder, Cursor(), on_damage):
-            if isinstance(record, PageResult | RobotsResult) and record.ledger:
-                this = boots.rank(record.boot)
-                end = max(entry.mono_ms + entry.elapsed_ms for entry in record.ledger)
-                rank, latest = (rank, max(latest, end)) if this == rank else (this, end)
-            yield (rank, latest), place, record
+        reader = results.reader(writer, on_damage=on_damage)
+        try:
+            records: Iterator[tuple[Result, Line]] = read_records(reader, *get_args(Result))
+            for record, _ in records:
+                if isinstance(record, PageResult | RobotsResult) and record.ledger:
+                    this = boots.rank(record.boot)
+                    end = max(entry.mono_ms + entry.elapsed_ms for entry in record.ledger)
+                    rank, latest = (rank, max(latest, end)) if this == rank else (this, end)
+                yield (rank, latest), place, record
+        finally:
+            reader.close()
 
-    streams = [timed(folder, place) for place, folder in enumerate(folders)]
+    streams = [timed(writer, place) for place, writer in enumerate(results.writers())]
     for _, _, record in heapq.merge(*streams, key=lambda item: item[:2]):
         yield record
 
@@ -274,7 +269,7 @@ class _Check:
         self._order = 0
         self._run_configs: dict[int, str] = {}
 
-    def take(self, record: Record) -> None:
+    def take(self, record: Result) -> None:
         if isinstance(record, PageResult | RobotsResult):
             is_robots = isinstance(record, RobotsResult)
             boot = self._boots.rank(record.boot)

@@ -13,7 +13,7 @@ from collections import deque
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from crawler.observe.processes import Glance, StageGlance
-from crawler.workspace.layout import STAGES
+from crawler.workspace.door import STAGES
 from crawler.workspace.runs import RunStatus
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,9 +15,9 @@ from urllib.parse import quote
 
 import orjson
 
-from crawler.workspace.layout import STAGES, Workspace
+from crawler.workspace.door import STAGES, Workspace
+from crawler.workspace.log import Cursor
 from crawler.workspace.runs import Run, read_run
-from crawler.workspace.spool import Cursor, bytes_between
 
 SHAPE = 1  # version of `as_json`
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
@@ -50,7 +49,6 @@ class Backlog:
     jobs_bytes: int  # released, not yet worked off by the fetchers
     job_domains: int
     results_bytes: int | None  # written by the fetchers, not yet taken in by the ingest
-    feed_bytes: int | None  # hints that the scheduler has not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Glance:
     """A workspace at one moment."""
 
     at: str
-    workspace: Path
+    workspace: str
     run: Run | None
     flags: tuple[str, ...]
     stages: tuple[StageGlance, ...]
@@ -88,14 +86,14 @@ def look(workspace: Workspace, now: datetime | None = None, *, with_locks: bool 
     now = now or datetime.now(UTC)
     beats = _heartbeats(workspace)
     names = {*STAGES[::2], *beats}
-    names |= {name for name in _locks(workspace) if name.startswith("fetcher-")}
+    names |= {name for name in workspace.roles() if name.startswith("fetcher-")}
     names.discard("fetcher")
     stages = [_stage(workspace, name, beats.get(name, {}), now, with_locks) for name in names]
     return Glance(
         now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        workspace.root,
+        workspace.name,
         read_run(workspace),
-        tuple(_flags(workspace)),
+        tuple(workspace.flags()),
         tuple(sorted(stages, key=lambda stage: (_order(stage.stage), stage.name))),
     )
 
@@ -127,30 +125,14 @@ def _stage(workspace: Workspace, name: str, beat: dict[str, Any], now: datetime,
 
 def _heartbeats(workspace: Workspace) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    try:
-        paths = sorted(workspace.status.glob("*.json"))
-    except OSError:
-        return {}
-    for path in paths:
+    for content in workspace.heartbeats().values():
         try:
-            beat = orjson.loads(path.read_bytes())
-        except (OSError, ValueError):
+            beat = orjson.loads(content)
+        except ValueError:
             continue
         if isinstance(beat, dict) and isinstance(beat.get("name"), str):
             found[beat["name"]] = beat
     return found
-
-
-def _locks(workspace: Workspace) -> list[str]:
-    try:
-        return [entry.name.removesuffix(".lock") for entry in os.scandir(workspace.locks) if entry.is_file()]
-    except OSError:
-        return []
-
-
-def _flags(workspace: Workspace) -> list[str]:
-    words = [workspace.flag(word, stage) for word in ("pause", "stop") for stage in (None, *STAGES)]
-    return [path.name for path in words if path.exists()]
 
 
 def _seconds_since(moment: Any, now: datetime) -> float | None:
@@ -165,31 +147,13 @@ def _seconds_since(moment: Any, now: datetime) -> float | None:
 
 def backlog(workspace: Workspace, database: Path | None) -> Backlog:
     """How much waits between the stages."""
-    jobs = domains = 0
-    try:
-        folders = [Path(entry.path) for entry in os.scandir(workspace.jobs) if entry.is_dir()]
-    except OSError:
-        folders = []
-    for folder in folders:
-        waiting = bytes_between(folder, _bookmark(folder))
-        jobs += waiting
-        domains += waiting > 0
-    results = _positions(database) if database else None
+    jobs = workspace.waiting_job_bytes()
+    positions = _positions(database) if database else None
     unread = None
-    if results is not None:
-        unread = sum(
-            bytes_between(workspace.results_of(name), results.get(name, Cursor()))
-            for name in workspace.result_writers()
-        )
-    return Backlog(jobs, domains, unread, None)
-
-
-def _bookmark(folder: Path) -> Cursor:
-    try:
-        fields = orjson.loads((folder / "bookmark.json").read_bytes())
-        return Cursor(int(fields["segment"]), int(fields["offset"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return Cursor()
+    if positions is not None:
+        results = workspace.results
+        unread = sum(results.reader(name, positions.get(name, Cursor())).unread_bytes() for name in results.writers())
+    return Backlog(sum(jobs.values()), len(jobs), unread)
 
 
 def _positions(database: Path) -> dict[str, Cursor] | None:

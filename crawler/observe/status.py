@@ -8,7 +8,7 @@ from typing import Any
 from crawler.config.last_used import database_of
 from crawler.observe.live import duration, figures
 from crawler.observe.processes import SHAPE, Backlog, Glance, StageGlance, backlog, closed_domains, look
-from crawler.workspace.layout import Workspace
+from crawler.workspace.door import Workspace
 
 _WIDTH = 78
 _SOME_CLOSED = 5

@@ -135,3 +135,8 @@ def arrived(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
     """The record of a request that ended just now."""
     run, sent, _, _, _, crawl_delay_ms, closes, untold, mark, _, tried = record
     return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark, 0, tried)
+
+
+def fair_share(limit: int, fetchers: int) -> int:
+    """How many of `limit` requests on the wire one of `fetchers` processes may claim."""
+    return max(1, -(-limit // max(1, fetchers)))

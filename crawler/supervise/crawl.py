@@ -25,14 +25,15 @@ from crawler.supervise.supervisor import (
     stages_of,
     take_supervision,
 )
-from crawler.workspace.atomic import write_atomically
-from crawler.workspace.layout import Workspace
+from crawler.workspace.door import Workspace
+from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import Run, RunStatus, read_note, read_run
 
 log = logging.getLogger("sumi.crawl")
 
 EXIT_CODES = {Outcome.COMPLETED: 0, Outcome.FAILED: 1, Outcome.INTERRUPTED: 130}
 _MOST_CHANGES = 12
+_DOCUMENT = "crawl"  # whether a crawl is under way, or done
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def crawl(
     manner: Manner = Manner(),  # noqa: B008
 ) -> int:
     """Crawl until the run is completed or the user has had enough; returns the exit code. Raises SumiError."""
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     workspace.prepare(is_to_be_cleared=is_fresh)
     role = take_supervision(workspace)
     try:
@@ -95,12 +96,12 @@ def _look_at_flags(workspace: Workspace) -> None:
     removed = remove_stop_flags(workspace)
     if removed:
         log.warning("Removed old flag files of an earlier stop: %s", ", ".join(removed))
-    paused = sorted(path.name for path in workspace.root.glob("pause*") if path.is_file())
+    paused = sorted(flag for flag in workspace.flags() if flag.startswith("pause"))
     if paused:
         log.warning(
             "Paused by the flag file %s in %s; remove it, or give: sumi-ripple resume",
             " and ".join(paused),
-            workspace.root,
+            workspace.name,
         )
 
 
@@ -124,14 +125,14 @@ def _show_changes(config: Config, workspace: Workspace) -> None:
 
 def _close(config: Config, write_summary: Callable[[Path, Path], None], manner: Manner) -> int:
     """Write the summary of a completed run and say where everything is."""
-    workspace = Workspace(config.workspace)
+    workspace = open_workspace(config.workspace)
     write_summary(config.output.database_path, config.output.summary_path)
     log.info("Summary written to %s", config.output.summary_path)
     _mark(workspace, "done")
     _say(manner, f"Run #{_run(workspace).number} is complete.")
     _say(manner, f"  summary   {_near(config.output.summary_path)}")
     _say(manner, f"  database  {_near(config.output.database_path)}")
-    _say(manner, f"  spools    {_near(workspace.spool)}")
+    _say(manner, f"  spools    {_near(config.workspace / 'spool')}")
     return 0
 
 
@@ -149,20 +150,16 @@ def _near(path: Path) -> str:
 # -- a crawl that was killed between the end of its run and its summary ----------------------------------------
 
 
-def _crawl_file(workspace: Workspace) -> Path:
-    return workspace.state / "crawl.json"
-
-
 def _mark(workspace: Workspace, status: str) -> None:
     """Note that a crawl is under way, or done, and which run was the last completed one when it began."""
     note = {"v": 1, "status": status, "before": read_note(workspace)}
-    write_atomically(_crawl_file(workspace), orjson.dumps(note))
+    workspace.write_document(_DOCUMENT, orjson.dumps(note))
 
 
 def _is_only_to_be_closed(workspace: Workspace) -> bool:
     """Did the last crawl complete its run, and was it killed before it had written the summary?"""
     try:
-        mark = orjson.loads(_crawl_file(workspace).read_bytes())
+        mark = orjson.loads(workspace.document(_DOCUMENT) or b"")
         run = read_run(workspace)
         return (
             mark["status"] == "running"
@@ -170,7 +167,7 @@ def _is_only_to_be_closed(workspace: Workspace) -> bool:
             and run.status is RunStatus.COMPLETED
             and read_note(workspace) != mark["before"]
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return False
 
 

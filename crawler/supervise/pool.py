@@ -168,7 +168,7 @@ def _child(config: Config, index: int, workers: int, log_level: int) -> None:
 
 
 def _run(work: Callable[[], int]) -> int:
-    from crawler.workspace.layout import WorkspaceError
+    from crawler.workspace.door import WorkspaceError
 
     try:
         return work()

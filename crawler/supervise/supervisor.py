@@ -26,8 +26,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
 
-from filelock import FileLock
-
 from crawler.database.frontier import Frontier, MapAway
 from crawler.model.errors import SumiError, sentence
 from crawler.model.settings import Config
@@ -35,9 +33,10 @@ from crawler.observe.live import View
 from crawler.observe.processes import look
 from crawler.observe.status import Status
 from crawler.supervise.pool import memory_at_hand
-from crawler.workspace.layout import STAGES, RoleTaken, Workspace, WorkspaceError
+from crawler.workspace.door import STAGES, Held, RoleTaken, Workspace, WorkspaceError
+from crawler.workspace.log import Cursor
+from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import RunStatus, read_note, read_run
-from crawler.workspace.spool import Cursor, Reader, end_of
 
 log = logging.getLogger("sumi.supervisor")
 
@@ -147,7 +146,7 @@ class Supervisor:
             return
         if self._phase is _Phase.RUNNING:
             self._start_what_is_due(now)
-            if self.signals or self.workspace.flag("stop").exists():
+            if self.signals or self.workspace.is_flagged("stop"):
                 self._acknowledge("Stopping: finishing what is in flight..." + (_AGAIN if self.signals else ""))
                 self._stop(Outcome.INTERRUPTED)
         if self._is_asked:
@@ -210,7 +209,7 @@ class Supervisor:
     def _start(self, stage: _Stage, now: float) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(
-            target=_stage_main, args=(stage.spec, theirs, self.log_level, self.workspace.root), name=stage.spec.name
+            target=_stage_main, args=(stage.spec, theirs, self.log_level, self.config.workspace), name=stage.spec.name
         )
         # A Ctrl-C at the terminal goes to everyone in the foreground; a stage that is just being born must not
         # hear it before it stands on its own.
@@ -285,7 +284,7 @@ class Supervisor:
             stage.is_over = True
             if stage.spec.stage == "scheduler":
                 self._stop(Outcome.COMPLETED)
-        elif code in (0, 130, 143) and self.workspace.flag("stop").exists():
+        elif code in (0, 130, 143) and self.workspace.is_flagged("stop"):
             stage.is_over = True  # it saw the flag before this supervisor did
         elif code in (0, 130, 143) and self.workspace.is_flagged("stop", stage.spec.stage):
             stage.is_parked = True
@@ -320,8 +319,8 @@ class Supervisor:
         """Something that changes whenever this stage gets something done."""
         if stage == "ingest":
             return sorted(self._positions().items())
-        writers = [name for name in self.workspace.result_writers() if name != "scheduler"]
-        return [end_of(self.workspace.results_of(name)) for name in writers]
+        results = self.workspace.results
+        return [results.end(name) for name in results.writers() if name != "scheduler"]
 
     def _positions(self) -> dict[str, Cursor]:
         try:
@@ -382,8 +381,9 @@ class Supervisor:
 
     def _has_unread_results(self) -> bool:
         positions = self._positions()
-        for name in self.workspace.result_writers():
-            reader = Reader(self.workspace.results_of(name), positions.get(name, Cursor()))
+        results = self.workspace.results
+        for name in results.writers():
+            reader = results.reader(name, positions.get(name, Cursor()))
             try:
                 if reader.read(1):
                     return True
@@ -430,12 +430,8 @@ def _exit_code(spec: StageSpec, workspace: Path) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as problem:
-        path = workspace / "status" / f"{spec.name}.crash.txt"
-        try:
-            path.write_text(traceback.format_exc())
-        except OSError:
-            pass
-        log.error("The %s crashed: %s: %s (details in %s)", spec.name, type(problem).__name__, problem, path)
+        place = open_workspace(workspace).record_crash(spec.name, traceback.format_exc())
+        log.error("The %s crashed: %s: %s (details in %s)", spec.name, type(problem).__name__, problem, place)
         return CRASHED
 
 
@@ -493,30 +489,26 @@ def require_no_stages(workspace: Workspace, patience: float = 3.0) -> None:
         if time.monotonic() > deadline:
             names = ", ".join(stage.name + (f" (pid {stage.pid})" if stage.pid else "") for stage in found)
             raise WorkspaceError(
-                f"stages are already at work in {workspace.root}, started by hand: {names}; let them work, or end them "
-                f"with: sumi-ripple stop --workspace {workspace.root}"
+                f"stages are already at work in {workspace.name}, started by hand: {names}; let them work, or end them "
+                f"with: sumi-ripple stop --workspace {workspace.name}"
             )
         time.sleep(0.1)
 
 
-def take_supervision(workspace: Workspace) -> FileLock:
+def take_supervision(workspace: Workspace) -> Held:
     """Become the supervisor of a workspace. Raises WorkspaceError."""
     try:
         return workspace.take_role("supervisor")
     except RoleTaken:
         raise WorkspaceError(
-            f"a crawl is already under way in {workspace.root}; look at it with: sumi-ripple status --workspace "
-            f"{workspace.root}, or give this one a --workspace of its own"
+            f"a crawl is already under way in {workspace.name}; look at it with: sumi-ripple status --workspace "
+            f"{workspace.name}, or give this one a --workspace of its own"
         ) from None
 
 
 def remove_stop_flags(workspace: Workspace) -> list[str]:
     """Stop flags are for whoever was running when they were set; returns the names of those removed."""
-    flags = [workspace.flag("stop", stage) for stage in (None, *STAGES)]
-    removed = [path.name for path in flags if path.exists()]
-    for path in flags:
-        path.unlink(missing_ok=True)
-    return removed
+    return [f"stop.{stage}" if stage else "stop" for stage in (None, *STAGES) if workspace.clear_flag("stop", stage)]
 
 
 def _signal_name(number: int) -> str:

@@ -1,1 +1,5 @@
-"""What the stages share: logs of records, claims, gates, bookmarks, flags, bells, heartbeats and the state of the run."""
+"""What the stages share. `door` is the interface, `files` its implementation on one machine, `opening` chooses it.
+
+`log` and `reading` turn appended lines into typed records; `control`, `runs` and `clock` are what every stage needs
+beside: flags and signals, the state of the run, the time.
+"""

@@ -11,17 +11,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import lru_cache
 from types import FrameType
 from typing import Any
 
 import orjson
 
-from crawler.workspace.bells import Bell, ring
 from crawler.workspace.clock import now_text
-from crawler.workspace.layout import Workspace
-from crawler.workspace.atomic import write_atomically
+from crawler.workspace.door import Workspace
 
 _LOOK_EVERY = 0.25  # seconds between looks at the flag files
 _BEAT_EVERY = 1.0
@@ -34,7 +30,7 @@ class StageControl:
         self.workspace = workspace
         self.stage = stage
         self.name = name or stage
-        self.bell = Bell(workspace.bells / self.name)
+        self.bell = workspace.bell(self.name)
         self.signals = 0
         self._looked_at = 0.0
         self._paused = False
@@ -73,10 +69,7 @@ class StageControl:
         if not force and now - self._beat_at < _BEAT_EVERY:
             return
         self._beat_at = now
-        try:
-            write_atomically(self.workspace.status_of(self.name), orjson.dumps(self.status(doing)), durable=False)
-        except OSError:
-            pass  # a heartbeat is not worth dying for; the work itself will meet the same disk
+        self.workspace.beat(self.name, orjson.dumps(self.status(doing)))
 
     def status(self, doing: str = "running") -> dict[str, Any]:
         return {
@@ -92,7 +85,7 @@ class StageControl:
 
     def ring(self, name: str) -> None:
         """Wake another stage."""
-        ring(self.workspace.bells / name)
+        self.workspace.ring(name)
 
     def close(self) -> None:
         self.beat("stopped", force=True)
@@ -110,7 +103,7 @@ class StageControl:
         self.signals += 1
         if self.signals > 1:
             os._exit(130 if number == signal.SIGINT else 143)
-        ring(self.bell.path)
+        self.workspace.ring(self.name)
 
     def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
         sys.stderr.write(orjson.dumps(self.status(), option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -1,4 +1,4 @@
-"""Which run is it, and is it over? `state/run.json`, and what the records of runs add up to."""
+"""The run: its number and status, as the document `run` says and as the run events add up to."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from enum import StrEnum
 
 import orjson
 
-from crawler.workspace.clock import now_text
 from crawler.model.records import RunEvent
-from crawler.workspace.layout import Workspace
-from crawler.workspace.atomic import write_atomically
+from crawler.workspace.clock import now_text
+from crawler.workspace.door import Workspace
+
+_DOCUMENT = "run"
 
 
 class RunStatus(StrEnum):
@@ -22,7 +23,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run by number, and how it stands."""
+    """A run by its number, with its status."""
 
     number: int
     status: RunStatus
@@ -36,8 +37,8 @@ _AFTER = {
 }
 
 
-def standing(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
-    """The newest run: what the map knows, and then the events that it has not taken in yet, in order."""
+def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
+    """The newest run: as the map knows it, then changed by the events that the map has not applied yet, in order."""
     run = known
     for event in events:
         if event.event in _AFTER and (run is None or event.run >= run.number):
@@ -46,47 +47,46 @@ def standing(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
 
 
 def read_run(workspace: Workspace) -> Run | None:
-    """What `state/run.json` says; None if there is none, or none that can be read."""
-    try:
-        fields = orjson.loads(workspace.run_file.read_bytes())
-        return Run(int(fields["run"]), RunStatus(fields["status"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    """The run as its document says; None if there is none that can be read."""
+    content = workspace.document(_DOCUMENT)
+    return None if content is None else _parse(content)
 
 
 def read_note(workspace: Workspace) -> str:
-    """`state/run.json` as it stands, to see whether it has changed: a resumed run may complete a second time."""
-    try:
-        return workspace.run_file.read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    """The run's document as it stands, to see whether it changed: a resumed run may complete a second time."""
+    return (workspace.document(_DOCUMENT) or b"").decode("utf-8", "replace")
 
 
 def write_run(workspace: Workspace, run: Run) -> None:
     content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value, "at": now_text()})
-    write_atomically(workspace.run_file, content)
+    workspace.write_document(_DOCUMENT, content)
+
+
+def _parse(content: bytes) -> Run | None:
+    try:
+        fields = orjson.loads(content)
+        return Run(int(fields["run"]), RunStatus(fields["status"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 class RunWatch:
-    """Watches `state/run.json` for one that waits for the end of the run it has seen running."""
+    """Watches the run's document, for a stage that waits for the end of the run it has seen running."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._stamp: tuple[int, int] | None = None
+        self._content: bytes | None = None
         self._seen_running: int | None = None
         self.number = 0  # of the newest run so far; 0: none yet
         self.is_completed = False
 
-    def look(self) -> None:
-        try:
-            status = self._workspace.run_file.stat()
-        except OSError:
+    def refresh(self) -> None:
+        """Read the document, if it changed."""
+        content = self._workspace.document(_DOCUMENT)
+        if content is None or content == self._content:
             return
-        stamp = (status.st_mtime_ns, status.st_ino)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
-        run = read_run(self._workspace)
+        self._content = content
+        run = _parse(content)
         if run is None:
             return
         self.number = max(self.number, run.number)

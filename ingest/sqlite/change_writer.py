@@ -20,7 +20,7 @@ import orjson
 
 from crawler.model.states import ERRORS, PageState
 from crawler.workspace.clock import now_text
-from crawler.workspace.spool import Cursor, Damage
+from crawler.workspace.log import Cursor, Damage
 from ingest.map_rows import Domain, Page
 from ingest.page_index import BLACKLISTED, QUEUED, STUBBED, Register
 from ingest.rules.depth import Distances, reach_bytes

@@ -21,7 +21,7 @@ from crawler.model.urls import Link
 from crawler.rules.lists import Classifier
 from crawler.rules.traps import shape_error
 from crawler.workspace.clock import now_text
-from crawler.workspace.spool import Cursor
+from crawler.workspace.log import Cursor
 from ingest.map_rows import Domain, Generations, Page
 from ingest.page_index import OTHER, Register, standing_of
 from ingest.rules.depth import Distances, parse_reach

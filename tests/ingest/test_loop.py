@@ -13,8 +13,9 @@ from crawler.database.digest import digest, parts
 from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
 from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.workspace.control import StageControl
-from crawler.workspace.layout import RoleTaken, Workspace
-from crawler.workspace.spool import Reader, Writer, end_of, segment_path, segments
+from crawler.workspace.door import RoleTaken
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, segments
 from ingest.loop import Ingest, gathering_time, run_ingest
 from ingest.replay import ReplayError, replay
 from ingest.sqlite import domain_sums as sums
@@ -41,14 +42,14 @@ def web() -> Terrain:
 
 
 def write(config: Config, writer: str, results: list[Result], **options: int) -> None:
-    spool = Writer(Workspace(config.workspace).results_of(writer), **options)
+    spool = Writer(FileWorkspace(config.workspace).layout.results_of(writer), **options)
     for result in results:
         spool.append(dump(result))
     spool.close()
 
 
 def start(config: Config) -> Ingest:
-    workspace = Workspace(config.workspace)
+    workspace = FileWorkspace(config.workspace)
     workspace.prepare()
     return Ingest(config, StageControl(workspace, "ingest"))
 
@@ -158,7 +159,7 @@ def test_duplicated_segments_change_nothing(rules: Config) -> None:
     write(rules, "fetcher-01", [*results(), DomainEvent(1, "one.test", AT, "lost-requests", count=2)], segment_bytes=1)
     drain(rules)
     before = digest(rules.output.database_path)
-    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    folder = FileWorkspace(rules.workspace).layout.results_of("fetcher-01")
     last = segments(folder)[-1]
     for number in segments(folder):
         segment_path(folder, last + number).write_bytes(segment_path(folder, number).read_bytes())
@@ -171,7 +172,7 @@ def test_duplicated_segments_change_nothing(rules: Config) -> None:
 def test_every_line_with_a_flipped_bit_is_one_quarantine_and_no_more(rules: Config) -> None:
     everything = [*begun(), *results()]
     write(rules, "fetcher-01", everything)
-    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    folder = FileWorkspace(rules.workspace).layout.results_of("fetcher-01")
     path = segment_path(folder, 1)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -194,7 +195,7 @@ def test_every_line_with_a_flipped_bit_is_one_quarantine_and_no_more(rules: Conf
 
 def test_lines_of_another_version_or_kind_are_set_aside_with_the_reason(rules: Config) -> None:
     write(rules, "scheduler", begun())
-    spool = Writer(Workspace(rules.workspace).results_of("fetcher-01"))
+    spool = Writer(FileWorkspace(rules.workspace).layout.results_of("fetcher-01"))
     spool.append(b'{"v":99,"kind":"page"}')
     spool.append(b'{"v":1,"kind":"job","run":1,"key":"k","wire":"w","domain":"d"}')
     spool.append(b'{"v":1,"kind":"page","run":1}')
@@ -222,13 +223,13 @@ def test_the_end_of_a_run_is_taken_in_after_all_its_results(rules: Config) -> No
 def test_hints_follow_the_commit_and_a_restart_says_resync(rules: Config) -> None:
     write(rules, "scheduler", begun())
     drain(rules)
-    feeds = [parse(line.body) for line in Reader(Workspace(rules.workspace).feed)]
+    feeds = [parse(line.body) for line in Reader(FileWorkspace(rules.workspace).layout.feed)]
     assert all(isinstance(feed, Feed) for feed in feeds)
     assert feeds[0].resync
     assert dict(feeds[1].work) == {"qa.test": 0, "qb.test": 0}
     write(rules, "fetcher-01", results()[:1])
     drain(rules)
-    feeds = [parse(line.body) for line in Reader(Workspace(rules.workspace).feed)]
+    feeds = [parse(line.body) for line in Reader(FileWorkspace(rules.workspace).layout.feed)]
     assert [feed.resync for feed in feeds].count(True) == 1, "older hints are dropped at a restart"
 
 
@@ -354,7 +355,7 @@ def test_replay_never_writes_over_a_file_and_wants_spools(rules: Config, tmp_pat
 
 
 def test_a_second_ingest_is_refused_with_a_sentence(rules: Config) -> None:
-    workspace = Workspace(rules.workspace)
+    workspace = FileWorkspace(rules.workspace)
     workspace.prepare()
     with workspace.take_role("ingest"), pytest.raises(RoleTaken, match="another ingest is already at work"):
         run_ingest(rules, drain=True)
@@ -421,17 +422,17 @@ def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
 
 
 def test_results_of_old_runs_are_dropped_only_when_the_config_says_so(rules: Config) -> None:
-    workspace = Workspace(rules.workspace)
+    workspace = FileWorkspace(rules.workspace)
     for run in (1, 2, 3):
         write(rules, "scheduler", [*begun(run), RunEvent(run, AT, "finished")])
         write(rules, "fetcher-01", results(run))
         drain(rules)
-    assert len(segments(workspace.results_of("fetcher-01"))) == 3
+    assert len(segments(workspace.layout.results_of("fetcher-01"))) == 3
     keeping = replace(rules, spool=SpoolSettings(results=2))
     write(rules, "scheduler", [*begun(4), RunEvent(4, AT, "finished")])
     write(rules, "fetcher-01", results(4))
     drain(keeping)
-    assert segments(workspace.results_of("fetcher-01")) == [3, 4]
+    assert segments(workspace.layout.results_of("fetcher-01")) == [3, 4]
     with pytest.raises(StoreError, match="results before run #3 are gone"):
         start(replace(keeping, crawler=CrawlerSettings(max_depth=1)))
 
@@ -440,7 +441,7 @@ def test_a_place_behind_the_end_of_a_replaced_spool_is_not_trusted(rules: Config
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results())
     drain(rules)
-    folder = Workspace(rules.workspace).results_of("fetcher-01")
+    folder = FileWorkspace(rules.workspace).layout.results_of("fetcher-01")
     segment_path(folder, 1).unlink()
     write(rules, "fetcher-01", [r for r in results() if isinstance(r, PageResult)][:1])
     assert end_of(folder).segment == 1

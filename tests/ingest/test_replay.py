@@ -12,8 +12,8 @@ import pytest
 from crawler.database.digest import digest, parts
 from crawler.model.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, changed, dump
 from crawler.model.settings import Config
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Writer, segment_path, segments
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Writer, segment_path, segments
 from ingest.loop import run_ingest
 from ingest.replay import replay
 from tests.ingest.terrains import AT, Terrain, read_after, read_database, read_plainly, results_of
@@ -49,7 +49,7 @@ def test_a_map_of_several_runs_is_caught_up_with_run_by_run(rules: Config) -> No
 
 def test_a_run_whose_start_cannot_be_read_is_walked_all_the_same(rules: Config) -> None:
     first, second = two_runs(rules)
-    spool = Workspace(rules.workspace).results_of("scheduler")
+    spool = FileWorkspace(rules.workspace).layout.results_of("scheduler")
     for number in segments(spool):
         segment_path(spool, number).unlink()
     drain(rules)
@@ -64,7 +64,7 @@ def test_shuffled_and_duplicated_segments_are_replayed_to_the_same_map(
     replay(rules, tmp_path / "calm.db")
     rng = random.Random(seed)
     for writer in ("fetcher-01", "fetcher-02", "scheduler"):
-        folder = Workspace(rules.workspace).results_of(writer)
+        folder = FileWorkspace(rules.workspace).layout.results_of(writer)
         contents = [segment_path(folder, number).read_bytes() for number in segments(folder)]
         contents += rng.sample(contents, len(contents) // 2)
         rng.shuffle(contents)
@@ -101,7 +101,7 @@ def test_a_clock_set_back_in_the_middle_changes_nothing(rules: Config, tmp_path:
 def test_lines_that_the_live_ingest_sets_aside_are_passed_over_by_replay_too(rules: Config, tmp_path: Path) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results())
-    spool = Writer(Workspace(rules.workspace).results_of("fetcher-02"))
+    spool = Writer(FileWorkspace(rules.workspace).layout.results_of("fetcher-02"))
     good = dump(PageResult(1, QA, QA, "qa.test", AT, state="processed", hrefs=("/a",)))
     bad = [
         good.replace(b'"processed"', b'"invented"'),

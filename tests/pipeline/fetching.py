@@ -15,9 +15,9 @@ from crawler.demo.sites import Answer, Certificate, response
 from crawler.model.records import Job, PageResult, Record, Release, dump, parse
 from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, UserAgentSettings
 from crawler.model.urls import domain_of, normalize
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Reader, Writer
 from crawler.workspace.runs import Run, RunStatus, write_run
-from crawler.workspace.spool import Reader, Writer
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
 
@@ -62,22 +62,22 @@ def config_for(served: Served, workspace: Path, crawler: CrawlerSettings, **netw
     )
 
 
-def prepare(config: Config, run: int = 1) -> Workspace:
-    workspace = Workspace(config.workspace)
+def prepare(config: Config, run: int = 1) -> FileWorkspace:
+    workspace = FileWorkspace(config.workspace)
     workspace.prepare()
     write_run(workspace, Run(run, RunStatus.RUNNING))
     return workspace
 
 
-def release(workspace: Workspace, urls: Iterable[str], run: int = 1) -> list[Job]:
+def release(workspace: FileWorkspace, urls: Iterable[str], run: int = 1) -> list[Job]:
     """Put jobs into the spools as the scheduler would."""
     jobs = [Job(run, key := normalize(url), url, domain_of(key)) for url in urls]
     by_domain: dict[str, list[Job]] = {}
     for job in jobs:
         by_domain.setdefault(job.domain, []).append(job)
-    releases = Writer(workspace.releases)
+    releases = Writer(workspace.layout.releases)
     for turn, (domain, its_jobs) in enumerate(by_domain.items()):
-        writer = Writer(workspace.jobs_of(domain))
+        writer = Writer(workspace.layout.jobs_of(domain))
         writer.append_all(dump(job) for job in its_jobs)
         writer.close()
         releases.append(dump(Release(run, domain, len(its_jobs), turn)))
@@ -85,16 +85,16 @@ def release(workspace: Workspace, urls: Iterable[str], run: int = 1) -> list[Job
     return jobs
 
 
-def records(workspace: Workspace) -> list[Record]:
+def records(workspace: FileWorkspace) -> list[Record]:
     found: list[Record] = []
-    for name in workspace.result_writers():
-        reader = Reader(workspace.results_of(name))
+    for name in workspace.results.writers():
+        reader = Reader(workspace.layout.results_of(name))
         found += [parse(line.body) for line in reader]
         reader.close()
     return found
 
 
-def pages(workspace: Workspace) -> list[PageResult]:
+def pages(workspace: FileWorkspace) -> list[PageResult]:
     return [record for record in records(workspace) if isinstance(record, PageResult)]
 
 
@@ -143,6 +143,6 @@ def wait_for(happened: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-def finish(workspace: Workspace, run: int = 1) -> None:
+def finish(workspace: FileWorkspace, run: int = 1) -> None:
     """Say that the run is over, as the scheduler would."""
     write_run(workspace, Run(run, RunStatus.COMPLETED))

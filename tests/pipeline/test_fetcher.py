@@ -19,15 +19,14 @@ import pytest
 
 from crawler.demo.server import Seen, serve_terrain
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.lease import take_lease
 from crawler.model.messages import UNTRIED
 from crawler.model.records import DomainEvent, PageResult, RobotsResult, parse
 from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.observe.audit import audit
-from crawler.pace.gate import Gate
-from crawler.workspace.bookmarks import read_bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Reader, end_of
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.job_spools import read_bookmark
+from crawler.workspace.files.spool import Reader, end_of
 from tests.pipeline.fetching import (
     PlainTerrain,
     config_for,
@@ -75,8 +74,8 @@ def too_close(requests: list[Seen], delay_ms: int, domain_of: dict[str, str] | N
     return found
 
 
-def status_of(workspace: Workspace, name: str = "fetcher-01") -> dict[str, object]:
-    facts: dict[str, object] = orjson.loads(workspace.status_of(name).read_bytes())
+def status_of(workspace: FileWorkspace, name: str = "fetcher-01") -> dict[str, object]:
+    facts: dict[str, object] = orjson.loads(workspace.layout.status_of(name).read_bytes())
     return facts
 
 
@@ -97,8 +96,8 @@ def test_jobs_become_results_in_order_and_bookmarks_move_behind_them(tmp_path: P
         for host in hosts(4):
             visited = [page.key for page in results if page.domain == host and "private" not in page.key]
             assert visited == [f"https://{host}/p{number}" for number in range(5)]
-            bookmark = read_bookmark(workspace.jobs_of(host))
-            assert bookmark.jobs == end_of(workspace.jobs_of(host))
+            bookmark = read_bookmark(workspace.layout.jobs_of(host))
+            assert bookmark.jobs == end_of(workspace.layout.jobs_of(host))
             assert bookmark.holder is None
         assert {page.state for page in results if "private" in page.key} == {"failed"}
         learned = [record for record in records(workspace) if isinstance(record, RobotsResult)]
@@ -142,7 +141,7 @@ def test_a_429_closes_the_domain_and_its_other_jobs_are_stepped_over(tmp_path: P
         workspace = prepare(config)
         release(workspace, ["https://d0.test/a", "https://d0.test/429", "https://d0.test/b", "https://d0.test/c"])
         with running(start_fetcher(config, tmp_path)):
-            folder = workspace.jobs_of("d0.test")
+            folder = workspace.layout.jobs_of("d0.test")
             wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
             finish(workspace)
         results = pages(workspace)
@@ -168,7 +167,7 @@ def test_the_budget_of_requests_closes_the_domain(tmp_path: Path) -> None:
         workspace = prepare(config)
         release(workspace, [f"https://d0.test/p{number}" for number in range(6)])
         with running(start_fetcher(config, tmp_path)):
-            folder = workspace.jobs_of("d0.test")
+            folder = workspace.layout.jobs_of("d0.test")
             wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
             finish(workspace)
         assert len(served.requests()) == 6
@@ -183,16 +182,16 @@ def test_a_larger_budget_opens_a_domain_that_the_smaller_one_closed(tmp_path: Pa
         small = CrawlerSettings(minimum_time_on_page=DELAY, max_domain_requests=3)
         config = config_for(served, tmp_path / "ws", small)
         workspace = prepare(config)
-        folder = workspace.jobs_of("d0.test")
+        folder = workspace.layout.jobs_of("d0.test")
         for budget, number, requests in ((3, 0, 3), (3, 1, 3), (5, 2, 5)):
             config = config_for(served, tmp_path / "ws", replace(small, max_domain_requests=budget))
             # The first page takes all of the small budget, and the second one closes the domain.
             release(workspace, [f"https://d0.test/p{number}-{place}" for place in range(3)])
             with running(start_fetcher(config, tmp_path)) as fetcher:
                 wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
-                workspace.flag("stop").touch()
+                workspace.layout.flag("stop").touch()
                 assert fetcher.wait(20) == 0
-            workspace.flag("stop").unlink()
+            workspace.layout.flag("stop").unlink()
             assert len(served.requests()) == requests
         closes = [page.closes for page in pages(workspace) if page.closes]
         assert [(each.reason, each.limit) for each in closes] == [("request-limit", 3), ("request-limit", 5)]
@@ -203,15 +202,15 @@ def test_a_closure_of_an_earlier_fetcher_is_told_once_more_for_the_jobs_stepped_
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
-        folder = workspace.jobs_of("d0.test")
+        folder = workspace.layout.jobs_of("d0.test")
         told = []
         for urls in (["https://d0.test/429", "https://d0.test/a"], ["https://d0.test/b", "https://d0.test/c"]):
             release(workspace, urls)
             with running(start_fetcher(config, tmp_path)) as fetcher:
                 wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
-                workspace.flag("stop").touch()
+                workspace.layout.flag("stop").touch()
                 assert fetcher.wait(20) == 0
-            workspace.flag("stop").unlink()
+            workspace.layout.flag("stop").unlink()
             told.append([record for record in records(workspace) if isinstance(record, DomainEvent)])
         assert told[0] == []
         (again,) = told[1]
@@ -246,7 +245,7 @@ def test_over_20_killed_and_restarted_fetchers_pace_budget_and_results_hold(tmp_
                 for process in pair:
                     process.wait()
         with running(start_fetcher(config, tmp_path)) as last:
-            folders = [workspace.jobs_of(host) for host in hosts(count)]
+            folders = [workspace.layout.jobs_of(host) for host in hosts(count)]
             wait_for(lambda: all(read_bookmark(folder).jobs == end_of(folder) for folder in folders), 60)
             finish(workspace)
             assert last.wait(20) == 0
@@ -282,14 +281,14 @@ def test_no_request_leaves_two_seconds_after_pause_and_all_goes_on_after_it(tmp_
         jobs = release(workspace, [f"https://{host}/p{number}" for host in hosts(8) for number in range(12)])
         with running(start_fetcher(config, tmp_path)) as fetcher:
             wait_for(lambda: len(served.requests()) > 20)
-            workspace.flag("pause").touch()
+            workspace.layout.flag("pause").touch()
             paused_ns = time.monotonic_ns()
             wait_for(lambda: time.monotonic_ns() > paused_ns + 2_000_000_000)
             at_two_seconds = len(served.requests())
             wait_for(lambda: time.monotonic_ns() > paused_ns + 3_500_000_000)
             assert len(served.requests()) == at_two_seconds
             assert status_of(workspace)["doing"] == "paused"
-            workspace.flag("pause").unlink()
+            workspace.layout.flag("pause").unlink()
             wait_for(lambda: len(pages(workspace)) == len(jobs), 60)
             finish(workspace)
             assert fetcher.wait(20) == 0
@@ -303,13 +302,13 @@ def test_a_stop_finishes_what_is_half_made_and_the_rest_is_done_later(tmp_path: 
         jobs = release(workspace, [f"https://{host}/p{number}" for host in hosts(3) for number in range(10)])
         with running(start_fetcher(config, tmp_path)) as fetcher:
             wait_for(lambda: len(pages(workspace)) >= 3)
-            workspace.flag("stop", "fetcher").touch()
+            workspace.layout.flag("stop", "fetcher").touch()
             assert fetcher.wait(20) == 0
         stopped_at = len(pages(workspace))
         assert stopped_at < len(jobs)
         assert status_of(workspace)["doing"] == "stopped"
         assert [record for record in records(workspace) if isinstance(record, DomainEvent)] == []
-        workspace.flag("stop", "fetcher").unlink()
+        workspace.layout.flag("stop", "fetcher").unlink()
         with running(start_fetcher(config, tmp_path)):
             wait_for(lambda: len(pages(workspace)) == len(jobs))
             finish(workspace)
@@ -340,7 +339,7 @@ def test_two_pools_share_the_slots_and_the_names(tmp_path: Path) -> None:
             assert one.wait(30) == 0
             assert two.wait(30) == 0
         assert Counter(page.key for page in pages(workspace)) == Counter(job.key for job in jobs)
-        names = {path.stem for path in workspace.status.iterdir()}
+        names = {path.stem for path in workspace.layout.status.iterdir()}
         assert names == {"fetcher-01", "fetcher-02", "fetcher-03", "fetcher-04"}
         assert too_close(served.requests(), DELAY) == []
         # Each answer is 150 ms in the making: in any such stretch at most 3 pages can have been asked for.
@@ -412,7 +411,7 @@ def test_a_job_that_was_written_twice_is_done_once(tmp_path: Path) -> None:
         workspace = prepare(config)
         release(workspace, ["https://d0.test/a", "https://d0.test/a", "https://d0.test/b"])
         with running(start_fetcher(config, tmp_path)):
-            folder = workspace.jobs_of("d0.test")
+            folder = workspace.layout.jobs_of("d0.test")
             wait_for(lambda: read_bookmark(folder).jobs == end_of(folder))
             finish(workspace)
         assert [page.key for page in pages(workspace)] == ["https://d0.test/a", "https://d0.test/b"]
@@ -423,7 +422,7 @@ def test_jobs_released_while_a_fetcher_runs_are_found(tmp_path: Path) -> None:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
         with running(start_fetcher(config, tmp_path)):
-            wait_for(lambda: workspace.status_of("fetcher-01").exists())
+            wait_for(lambda: workspace.layout.status_of("fetcher-01").exists())
             release(workspace, ["https://d0.test/a", "https://d1.test/a"])
             wait_for(lambda: len(pages(workspace)) == 2)
             release(workspace, ["https://d0.test/b"])
@@ -436,17 +435,17 @@ def test_domains_are_dealt_out_in_turns(tmp_path: Path) -> None:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
         with running(start_fetcher(config, tmp_path, 0, 2)), running(start_fetcher(config, tmp_path, 1, 2)):
-            wait_for(lambda: all(workspace.status_of(f"fetcher-{number:02d}").exists() for number in (1, 2)))
+            wait_for(lambda: all(workspace.layout.status_of(f"fetcher-{number:02d}").exists() for number in (1, 2)))
             release(workspace, [f"https://{host}/a" for host in hosts(8)])
             wait_for(lambda: len(pages(workspace)) == 8)
             finish(workspace)
         shares = [
             {
                 page.domain
-                for line in Reader(workspace.results_of(name))
+                for line in Reader(workspace.layout.results_of(name))
                 if isinstance(page := parse(line.body), PageResult)
             }
-            for name in workspace.result_writers()
+            for name in workspace.results.writers()
         ]
         assert sorted(map(sorted, shares)) == [list(hosts(8)[0::2]), list(hosts(8)[1::2])]
 
@@ -458,10 +457,10 @@ def test_an_idle_domain_is_let_go(tmp_path: Path) -> None:
         release(workspace, ["https://d0.test/a"])
         with running(start_fetcher(config, tmp_path)):
             wait_for(lambda: len(pages(workspace)) == 1)
-            assert take_lease(workspace, "d0.test") is None
-            wait_for(lambda: (lease := take_lease(workspace, "d0.test")) is not None and lease.release() is None)
-            gate = Gate(workspace.gate_of("d0.test"))
-            record = gate.look()
+            assert workspace.claim("d0.test") is None
+            wait_for(lambda: (lease := workspace.claim("d0.test")) is not None and lease.release() is None)
+            gate = GateFile(workspace.layout.gate_of("d0.test"))
+            record = gate.read()
             gate.close()
             assert (record.sent, record.ledgered) == (3, 3)
             finish(workspace)
@@ -510,7 +509,7 @@ def test_a_mistake_in_the_program_costs_a_page_not_the_crawl(tmp_path: Path, mon
 class _Ending(Fetcher):
     """A fetcher inside the test's own process, that ends after so many pages."""
 
-    def __init__(self, config: Config, workspace: Workspace, count: int) -> None:
+    def __init__(self, config: Config, workspace: FileWorkspace, count: int) -> None:
         super().__init__(config, 0, 1)
         self._wanted = count
 
@@ -529,7 +528,10 @@ def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_
             return [seen for seen in served.requests() if seen.target == "/503"]
 
         def is_resting() -> bool:
-            return workspace.gate_of("d0.test").exists() and Gate(workspace.gate_of("d0.test")).look().rest_ms == 3000
+            return (
+                workspace.layout.gate_of("d0.test").exists()
+                and GateFile(workspace.layout.gate_of("d0.test")).read().rest_ms == 3000
+            )
 
         with running(start_fetcher(config, tmp_path)) as fetcher:
             wait_for(is_resting)
@@ -569,11 +571,11 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
         (job,) = release(workspace, [url])
 
         def tried() -> tuple[int, ...]:
-            if not workspace.gate_of(job.domain).exists():
+            if not workspace.layout.gate_of(job.domain).exists():
                 return UNTRIED
-            gate = Gate(workspace.gate_of(job.domain))
+            gate = GateFile(workspace.layout.gate_of(job.domain))
             try:
-                return gate.look().tried
+                return gate.read().tried
             finally:
                 gate.close()
 

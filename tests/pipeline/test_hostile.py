@@ -16,7 +16,7 @@ from crawler.model.records import PageResult
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.states import slug_of
 from crawler.observe.audit import audit
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.hostile import COMPRESSORS, TRICKS, HostileServer, bomb
 from tests.pipeline.fetching import finish, pages, prepare, release, start_fetcher, wait_for
 
@@ -147,7 +147,7 @@ class Crawled:
     """One crawl over everything, judged by several tests."""
 
     config: Config
-    workspace: Workspace
+    workspace: FileWorkspace
     server: HostileServer
     fetcher: subprocess.Popen[bytes]
     by_url: dict[str, PageResult]
@@ -158,7 +158,7 @@ def trick_url(path: str, lap: str = "") -> str:
     return f"https://t{list(TRICKS).index(path)}{lap}.tricks.test{path}"
 
 
-def results(workspace: Workspace) -> dict[str, PageResult]:
+def results(workspace: FileWorkspace) -> dict[str, PageResult]:
     return {page.wire: page for page in pages(workspace)}
 
 
@@ -245,7 +245,7 @@ def test_robots_files_of_every_kind_are_obeyed(crawled: Crawled) -> None:
 
 @pytest.mark.xdist_group("hostile")
 def test_userinfo_never_reaches_the_wire_or_a_record(crawled: Crawled) -> None:
-    for segment in crawled.workspace.results.rglob("*.jsonl"):
+    for segment in crawled.workspace.layout.results.rglob("*.jsonl"):
         assert b"secret" not in segment.read_bytes()
     assert not any("secret" in seen.path or "@" in seen.host for seen in crawled.server.seen())
 
@@ -255,7 +255,7 @@ def test_all_workers_are_alive_after_it_and_the_ledgers_are_clean(crawled: Crawl
     assert crawled.fetcher.poll() is None
 
     def facts() -> dict[str, int]:
-        found: dict[str, int] = orjson.loads(crawled.workspace.status_of("fetcher-01").read_bytes())["facts"]
+        found: dict[str, int] = orjson.loads(crawled.workspace.layout.status_of("fetcher-01").read_bytes())["facts"]
         return found
 
     wait_for(lambda: facts()["in_flight"] == 0)  # the heartbeat is a second behind

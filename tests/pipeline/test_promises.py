@@ -16,9 +16,12 @@ from crawler.fetch.fetcher import Fetcher
 from crawler.model.records import parse
 from crawler.model.settings import CrawlerSettings
 from crawler.observe.audit import audit
-from crawler.pace.gate import Gate
-from crawler.workspace.bookmarks import Bookmark, write_bookmark
-from crawler.workspace.spool import Line, Reader, end_of
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.files import file_workspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.job_spools import write_bookmark
+from crawler.workspace.files.spool import Reader, end_of
+from crawler.workspace.log import Line
 from tests.pipeline.fetching import PlainTerrain, config_for, finish, pages, prepare, release, start_fetcher, wait_for
 from tests.pipeline.test_fetcher import DELAY, hosts, running, too_close
 
@@ -47,8 +50,8 @@ def test_a_robots_txt_on_another_host_is_asked_for_through_that_domains_gate(tmp
         seen = served.requests()
         assert sum(request.host == names[-1] and request.target == "/robots.txt" for request in seen) == 5
         assert too_close(seen, DELAY) == []
-        gate = Gate(workspace.gate_of(names[-1]))
-        assert gate.look().sent == sum(request.host == names[-1] for request in seen)
+        gate = GateFile(workspace.layout.gate_of(names[-1]))
+        assert gate.read().sent == sum(request.host == names[-1] for request in seen)
         gate.close()
         assert audit(config).is_clean, list(audit(config).lines())
 
@@ -83,7 +86,7 @@ def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
 
     checked: list[Bookmark] = []
     monkeypatch.setattr(os, "fsync", note_fsync)
-    monkeypatch.setattr(results, "write_bookmark", check_and_write)
+    monkeypatch.setattr(file_workspace, "write_bookmark", check_and_write)
     monkeypatch.setattr(results, "BOOKMARK_EVERY", 0.0)
     monkeypatch.setattr(results, "SYNC_EVERY", 0.05)
     with serve_terrain(PlainTerrain(hosts(3)), tmp_path / "server") as served:
@@ -101,4 +104,4 @@ def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
             thread.join(20)
     assert codes == [0]
     assert wrong == []
-    assert {bookmark.jobs for bookmark in checked} >= {end_of(workspace.jobs_of(host)) for host in hosts(3)}
+    assert {bookmark.jobs for bookmark in checked} >= {end_of(workspace.layout.jobs_of(host)) for host in hosts(3)}

@@ -30,8 +30,8 @@ from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.model.records import PageResult, identity, parse
 from crawler.observe.audit import audit
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Reader
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Reader
 from tests.ingest.terrains import read_database
 
 HOOKS = Path(__file__).parent / "hooks"
@@ -161,12 +161,12 @@ def crawl_under_torture(folder: Path, served: Served, chance: random.Random, ins
         crawl.clean_up()
 
 
-def results_twice(workspace: Workspace) -> int:
+def results_twice(workspace: FileWorkspace) -> int:
     """Page results beyond the first of each visit."""
     seen: set[tuple[int, str]] = set()
     again = 0
-    for writer in workspace.result_writers():
-        for line in Reader(workspace.results_of(writer)):
+    for writer in workspace.results.writers():
+        for line in Reader(workspace.layout.results_of(writer)):
             record = parse(line.body)
             if isinstance(record, PageResult):
                 again += identity(record) in seen
@@ -206,7 +206,7 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
                 crawl = crawl_under_torture(folder, served, chance, inside, outside)
                 made = len(served.requests()) - before
                 config = load(crawl.config, workspace=folder)
-                again = results_twice(Workspace(folder))
+                again = results_twice(FileWorkspace(folder))
                 found = digest(folder / "sumi-ripple.db")
                 read_database(folder / "sumi-ripple.db")  # does it agree with itself? Sums, least depths, ends of links
                 report = audit(config)

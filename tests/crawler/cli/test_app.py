@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from crawler.cli.app import app, run
 from crawler.cli.options import with_default
 from crawler.workspace.control import StageControl
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.runs import Run, RunStatus, read_run, write_run
 from tests.places import ROOT
 
@@ -317,47 +317,47 @@ def test_a_dry_run_warns_of_what_will_hurt(here: Path, capsys: pytest.CaptureFix
 
 
 @pytest.fixture
-def workspace(here: Path) -> Workspace:
-    made = Workspace(here / "workspace")
+def workspace(here: Path) -> FileWorkspace:
+    made = FileWorkspace(here / "workspace")
     made.prepare()
     return made
 
 
-def test_pause_and_resume_are_the_flag_files(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pause_and_resume_are_the_flag_files(workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("pause") == 0
-    assert workspace.flag("pause").exists()
+    assert workspace.layout.flag("pause").exists()
     assert called("pause", "fetcher") == 0
-    assert workspace.flag("pause", "fetcher").exists()
+    assert workspace.layout.flag("pause", "fetcher").exists()
     assert called("resume", "fetcher") == 0
-    assert not workspace.flag("pause", "fetcher").exists() and workspace.flag("pause").exists()
+    assert not workspace.layout.flag("pause", "fetcher").exists() and workspace.layout.flag("pause").exists()
     assert "still paused" in capsys.readouterr().out
     assert called("resume") == 0
-    assert not workspace.flag("pause").exists()
+    assert not workspace.layout.flag("pause").exists()
     assert called("resume") == 0
     assert "Nothing was paused" in capsys.readouterr().out
 
 
 def test_a_flag_goes_to_the_workspace_of_the_config(here: Path, config_path: Path) -> None:
     config_path.write_text('workspace = "elsewhere"\n' + config_path.read_text())
-    Workspace(here / "elsewhere").prepare()
+    FileWorkspace(here / "elsewhere").prepare()
     assert called("pause", "my.toml", "ingest") == 0
     assert (here / "elsewhere" / "pause.ingest").exists()
 
 
 def test_stop_with_nothing_running_leaves_no_flag_behind(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert called("stop") == 0
     assert "Nothing is running" in capsys.readouterr().out
-    assert not workspace.flag("stop").exists()
+    assert not workspace.layout.flag("stop").exists()
 
 
-def test_stop_flags_and_wakes_who_is_running(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_flags_and_wakes_who_is_running(workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]) -> None:
     role = workspace.take_role("ingest")
     control = StageControl(workspace, "ingest")
     try:
         assert called("stop", "ingest") == 0
-        assert workspace.flag("stop", "ingest").exists()
+        assert workspace.layout.flag("stop", "ingest").exists()
         assert control.wait(30), "its bell was rung"
         assert control.should_stop()
         assert "Told ingest to finish" in capsys.readouterr().out
@@ -366,19 +366,19 @@ def test_stop_flags_and_wakes_who_is_running(workspace: Workspace, capsys: pytes
         role.release()
 
 
-def test_the_only_crawl_under_way_here_is_the_one_that_is_meant(workspace: Workspace, here: Path) -> None:
-    demo = Workspace(here / "workspace" / "demo")
+def test_the_only_crawl_under_way_here_is_the_one_that_is_meant(workspace: FileWorkspace, here: Path) -> None:
+    demo = FileWorkspace(here / "workspace" / "demo")
     demo.prepare()
     role = demo.take_role("supervisor")
     assert called("pause") == 0
     role.release()
-    assert demo.flag("pause").exists() and not workspace.flag("pause").exists()
+    assert demo.layout.flag("pause").exists() and not workspace.layout.flag("pause").exists()
 
 
 def test_where_only_the_demo_was_ever_crawled_it_is_meant(
-    workspace: Workspace, here: Path, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    demo = Workspace(here / "workspace" / "demo")
+    demo = FileWorkspace(here / "workspace" / "demo")
     demo.prepare()
     write_run(demo, Run(1, RunStatus.COMPLETED))
     assert called("status") == 0
@@ -389,22 +389,26 @@ def test_where_only_the_demo_was_ever_crawled_it_is_meant(
 
 
 def test_a_flag_that_cannot_be_removed_is_one_sentence(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    workspace.flag("pause").mkdir()
+    workspace.layout.flag("pause").mkdir()
     assert called("resume") == 1
-    assert capsys.readouterr().err.startswith(f"sumi-ripple: cannot remove the flag file {workspace.flag('pause')}: ")
+    assert capsys.readouterr().err.startswith(
+        f"sumi-ripple: cannot remove the flag file {workspace.layout.flag('pause')}: "
+    )
 
 
-def test_a_pause_says_how_to_go_on_in_the_same_place(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_says_how_to_go_on_in_the_same_place(
+    workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert called("pause", "fetcher", "--workspace", "workspace") == 0
     said = capsys.readouterr().out
     assert said.endswith("go on with: sumi-ripple resume fetcher --workspace workspace\n")
     assert called(*said.rpartition("sumi-ripple ")[2].split()) == 0
-    assert not workspace.flag("pause", "fetcher").exists()
+    assert not workspace.layout.flag("pause", "fetcher").exists()
 
 
-def test_status_of_an_idle_workspace(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_an_idle_workspace(workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("status") == 0
     text = capsys.readouterr().out
     assert text.startswith("no run yet, nothing is at work") and "scheduler     not running" in text
@@ -416,7 +420,7 @@ def test_status_of_an_idle_workspace(workspace: Workspace, capsys: pytest.Captur
 
 
 def test_a_second_stage_in_the_same_role_is_refused(
-    workspace: Workspace, config_path: Path, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, config_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for role, command in (("scheduler", "schedule"), ("ingest", "ingest")):
         lock = workspace.take_role(role)
@@ -425,7 +429,9 @@ def test_a_second_stage_in_the_same_role_is_refused(
         lock.release()
 
 
-def test_a_second_crawl_is_refused(workspace: Workspace, config_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_crawl_is_refused(
+    workspace: FileWorkspace, config_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lock = workspace.take_role("supervisor")
     assert called("my.toml") == 1
     lock.release()
@@ -433,7 +439,7 @@ def test_a_second_crawl_is_refused(workspace: Workspace, config_path: Path, caps
 
 
 def test_a_crawl_beside_stages_by_hand_is_refused(
-    workspace: Workspace, config_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    workspace: FileWorkspace, config_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from crawler.supervise import supervisor
 
@@ -445,7 +451,7 @@ def test_a_crawl_beside_stages_by_hand_is_refused(
 
 
 def test_report_can_wait_for_the_end_of_the_run(
-    workspace: Workspace, config_path: Path, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, config_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a database there is nothing to report, so the wait's end shows in the complaint."""
     write_run(workspace, Run(1, RunStatus.RUNNING))
@@ -497,7 +503,7 @@ def test_the_demo_ends_well_and_says_where_everything_is(
     ):
         assert line in done.stdout
     assert (folder / "workspace" / "demo" / "crawl-summary.md").exists()
-    assert read_run(Workspace(folder / "workspace" / "demo")) == Run(1, RunStatus.COMPLETED)
+    assert read_run(FileWorkspace(folder / "workspace" / "demo")) == Run(1, RunStatus.COMPLETED)
 
 
 def test_the_log_has_the_lines_of_the_specification(crawled: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -602,7 +608,7 @@ def test_an_interrupted_crawl_exits_130_and_goes_on(tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 130
         assert "everything is saved" in output
-        assert read_run(Workspace(tmp_path / "ws")) == Run(1, RunStatus.INTERRUPTED)
+        assert read_run(FileWorkspace(tmp_path / "ws")) == Run(1, RunStatus.INTERRUPTED)
         text = config.read_text()
         config.write_text(text.replace("max-depth = 2", "max-depth = 1"))
         again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)

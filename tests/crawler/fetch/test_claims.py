@@ -17,10 +17,10 @@ from crawler.fetch.journal import Results
 from crawler.fetch.lease import Domain
 from crawler.model.records import Job, Release, dump
 from crawler.model.settings import Config
-from crawler.workspace.bookmarks import BOOKMARK, read_bookmark
 from crawler.workspace.clock import read_clock
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Writer
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.job_spools import BOOKMARK, read_bookmark
+from crawler.workspace.files.spool import Writer
 
 NAMES = [f"d{number}.test" for number in range(12)]
 
@@ -40,14 +40,14 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.config = Config(workspace=folder)
-        self.workspace = Workspace(folder)
+        self.workspace = FileWorkspace(folder)
         self.workspace.prepare()
-        self._releases = Writer(self.workspace.releases, durable=False)
+        self._releases = Writer(self.workspace.layout.releases, durable=False)
         self._made: list[tuple[Domains, Results]] = []
 
     def release(self, names: list[str]) -> None:
         for turn, name in enumerate(names):
-            writer = Writer(self.workspace.jobs_of(name))
+            writer = Writer(self.workspace.layout.jobs_of(name))
             writer.append(dump(Job(1, f"https://{name}/", f"https://{name}/", name)))
             writer.close()
             self._releases.append(dump(Release(1, name, 1, turn)))
@@ -99,7 +99,7 @@ def test_a_domain_that_nobody_takes_finds_another_fetcher_after_a_while(bench: B
 
 def test_what_was_left_without_a_word_is_shared_by_name(bench: Bench) -> None:
     bench.release(NAMES)
-    for path in bench.workspace.releases.iterdir():
+    for path in bench.workspace.layout.releases.iterdir():
         path.unlink()
     shares = [sorted(name for name in NAMES if zlib.crc32(name.encode()) % 2 == index) for index in (0, 1)]
     assert [taken(bench.fetcher(index)) for index in (0, 1)] == shares
@@ -109,7 +109,7 @@ def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> 
     """One of them fails, when all are written at once: none is worked on, and others may have them."""
     bench.release(NAMES)
     first = bench.fetcher(0)
-    in_the_way = bench.workspace.jobs_of(NAMES[4]) / f".{BOOKMARK}.{os.getpid()}.tmp"
+    in_the_way = bench.workspace.layout.jobs_of(NAMES[4]) / f".{BOOKMARK}.{os.getpid()}.tmp"
     in_the_way.mkdir()
     with pytest.raises(IsADirectoryError):
         taken(first)
@@ -126,7 +126,7 @@ def test_many_domains_are_adopted_and_let_go_together(bench: Bench) -> None:
     fetcher = bench.fetcher(0)
     taken(fetcher)
     assert taken(fetcher, LOOK_AGAIN) == sorted(names)
-    folders = [bench.workspace.jobs_of(name) for name in names]
+    folders = [bench.workspace.layout.jobs_of(name) for name in names]
     assert {read_bookmark(folder).holder for folder in folders} == {"fetcher-0"}
     fetcher.save(with_half_made=True)
     assert not fetcher.held

@@ -9,20 +9,22 @@ from pathlib import Path
 import pytest
 
 from crawler.fetch.journal import SYNC_EVERY, Results, TooLate
-from crawler.fetch.lease import Domain, take_lease
+from crawler.fetch.lease import Domain
 from crawler.model.records import DomainEvent, dump
 from crawler.pace.decisions import LedgerMark
-from crawler.pace.gate import Gate
-from crawler.workspace.bookmarks import Bookmark, read_bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Reader
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.job_spools import read_bookmark
+from crawler.workspace.files.spool import Reader
+from crawler.workspace.log import Cursor
 
 BODY = dump(DomainEvent(1, "a.test", "", "deferred"))  # what it is does not matter here
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path)
+def workspace(tmp_path: Path) -> FileWorkspace:
+    workspace = FileWorkspace(tmp_path)
     workspace.prepare()
     return workspace
 
@@ -33,19 +35,19 @@ def rings() -> list[None]:
 
 
 @pytest.fixture
-def results(workspace: Workspace, rings: list[None]) -> Iterator[Results]:
+def results(workspace: FileWorkspace, rings: list[None]) -> Iterator[Results]:
     results = Results(workspace, "fetcher-01", 1, 1 << 20, lambda: rings.append(None))
     yield results
     results.close()
 
 
 @pytest.fixture
-def domain(workspace: Workspace) -> Iterator[Domain]:
-    folder = workspace.jobs_of("a.test")
+def domain(workspace: FileWorkspace) -> Iterator[Domain]:
+    folder = workspace.layout.jobs_of("a.test")
     folder.mkdir(parents=True)
-    lease = take_lease(workspace, "a.test")
+    lease = workspace.claim("a.test")
     assert lease is not None
-    domain = Domain("a.test", lease, Gate(workspace.gate_of("a.test")), Reader(folder), Bookmark())
+    domain = Domain("a.test", lease, GateFile(workspace.layout.gate_of("a.test")), Reader(folder), Bookmark())
     yield domain
     domain.drop()
 

@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.lease import Domain, take_lease
+from crawler.fetch.lease import Domain
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.model.records import RobotsResult
 from crawler.pace.decisions import GateRecord
-from crawler.pace.gate import Gate
-from crawler.workspace.bookmarks import BOOKMARK, Bookmark, read_bookmark, write_bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Reader
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.job_spools import BOOKMARK, read_bookmark, write_bookmark
+from crawler.workspace.files.spool import Reader
+from crawler.workspace.log import Cursor
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path)
+def workspace(tmp_path: Path) -> FileWorkspace:
+    workspace = FileWorkspace(tmp_path)
     workspace.prepare()
     return workspace
 
@@ -41,20 +43,22 @@ def test_a_bookmark_for_a_folder_that_is_gone_is_not_needed(tmp_path: Path) -> N
     assert not (tmp_path / "gone").exists()
 
 
-def test_a_lease_is_held_by_one(workspace: Workspace) -> None:
-    mine = take_lease(workspace, "a.test")
+def test_a_lease_is_held_by_one(workspace: FileWorkspace) -> None:
+    mine = workspace.claim("a.test")
     assert mine is not None
-    assert take_lease(workspace, "a.test") is None
-    assert take_lease(workspace, "b.test") is not None
+    assert workspace.claim("a.test") is None
+    assert workspace.claim("b.test") is not None
     mine.release()
-    assert take_lease(workspace, "a.test") is not None
+    assert workspace.claim("a.test") is not None
 
 
-def test_a_domain_that_has_had_more_stands_behind_but_not_for_ever(workspace: Workspace) -> None:
+def test_a_domain_that_has_had_more_stands_behind_but_not_for_ever(workspace: FileWorkspace) -> None:
     def handicap(name: str, requests: int) -> int:
-        lease = take_lease(workspace, name)
+        lease = workspace.claim(name)
         assert lease is not None
-        domain = Domain(name, lease, Gate(workspace.gate_of(name)), Reader(workspace.jobs_of(name)), Bookmark())
+        domain = Domain(
+            name, lease, GateFile(workspace.layout.gate_of(name)), Reader(workspace.layout.jobs_of(name)), Bookmark()
+        )
         domain.gate.record = GateRecord(sent=requests)
         found = domain.handicap()
         domain.drop()
@@ -87,7 +91,7 @@ def learned(outcome: str = "parsed", run: int = 1) -> RobotsResult:
     return RobotsResult(run, "a.test", "a.test", "", outcome, 200, "User-agent: *\nDisallow: /x\n", 1.5, error)
 
 
-def test_a_robots_txt_is_known_for_a_day_and_across_restarts(workspace: Workspace) -> None:
+def test_a_robots_txt_is_known_for_a_day_and_across_restarts(workspace: FileWorkspace) -> None:
     wall = Wall()
     RobotsCache(workspace, wall).learn(learned(), wall())
     cache = RobotsCache(workspace, wall)
@@ -101,7 +105,7 @@ def test_a_robots_txt_is_known_for_a_day_and_across_restarts(workspace: Workspac
     assert cache.policy(2, "a.test") is None
 
 
-def test_a_robots_txt_from_the_future_is_asked_for_again(workspace: Workspace) -> None:
+def test_a_robots_txt_from_the_future_is_asked_for_again(workspace: FileWorkspace) -> None:
     wall = Wall()
     cache = RobotsCache(workspace, wall)
     cache.learn(learned(), wall())
@@ -109,7 +113,7 @@ def test_a_robots_txt_from_the_future_is_asked_for_again(workspace: Workspace) -
     assert cache.policy(1, "a.test") is None
 
 
-def test_an_unreachable_host_is_known_as_such_for_its_run_only(workspace: Workspace) -> None:
+def test_an_unreachable_host_is_known_as_such_for_its_run_only(workspace: FileWorkspace) -> None:
     wall = Wall()
     RobotsCache(workspace, wall).learn(learned("unreachable"), wall())
     cache = RobotsCache(workspace, wall)
@@ -118,6 +122,6 @@ def test_an_unreachable_host_is_known_as_such_for_its_run_only(workspace: Worksp
     assert cache.policy(2, "a.test") is None
 
 
-def test_a_broken_cache_file_is_no_knowledge(workspace: Workspace) -> None:
-    workspace.robots_of("a.test").write_bytes(b"{broken")
+def test_a_broken_cache_file_is_no_knowledge(workspace: FileWorkspace) -> None:
+    workspace.layout.robots_of("a.test").write_bytes(b"{broken")
     assert RobotsCache(workspace, Wall()).policy(1, "a.test") is None

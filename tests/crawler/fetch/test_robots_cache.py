@@ -7,7 +7,7 @@ from pathlib import Path
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.model.records import Exchange, RobotsResult
 from crawler.workspace.clock import boot_id
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
 
 HOUR_MS = 3_600_000
 
@@ -21,7 +21,7 @@ class Clock:
 
 
 def test_a_wall_clock_set_back_does_not_make_a_robots_txt_live_longer(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+    workspace = FileWorkspace(tmp_path)
     workspace.prepare()
     wall, mono = Clock(1_700_000_000_000), Clock(5_000_000)
     ledger = (Exchange(wall.ms, mono.ms, "GET", "a.test", 200, 10, "a.test"),)

@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 
 from crawler.fetch.journal import Results
-from crawler.fetch.lease import Domain, take_lease
+from crawler.fetch.lease import Domain
 from crawler.fetch.takeover import ResultIndex, Takeover
 from crawler.model.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
 from crawler.pace.decisions import NotYet
-from crawler.pace.gate import Gate
 from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Cursor, Reader, Writer
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.spool import Reader, Writer
+from crawler.workspace.log import Cursor
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path)
+def workspace(tmp_path: Path) -> FileWorkspace:
+    workspace = FileWorkspace(tmp_path)
     workspace.prepare()
     return workspace
 
@@ -32,15 +33,15 @@ def page(
     return PageResult(run, key, key, domain, "", "processed", hrefs=("/x",) * 50, ledger=ledger, closes=closes)
 
 
-def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: Workspace) -> None:
-    folder = workspace.results_of("fetcher-01")
+def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: FileWorkspace) -> None:
+    folder = workspace.layout.results_of("fetcher-01")
     writer = Writer(folder, segment_bytes=2000)
     first = writer.append(dump(page("https://a.test/1")))
     second = writer.append(dump(page("https://b.test/1", "b.test")))
     writer.append(dump(page("https://a.test/2", requests=3, closes=Closure("rate-limited", 5))))
     writer.append(dump(DomainEvent(1, "a.test", "", "lost-requests", 4)))
     writer.close()
-    index = ResultIndex(folder)
+    index = ResultIndex(workspace.results, "fetcher-01")
     late = index.since("a.test", second)
     assert late.done == {(1, "https://a.test/2")}
     assert sum(requests for _, _, requests in late.ledgered) == 3
@@ -52,42 +53,44 @@ def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: 
     assert index.since("c.test", Cursor()).done == set()
 
 
-def test_an_index_sees_what_is_written_after_its_first_look(workspace: Workspace) -> None:
-    folder = workspace.results_of("fetcher-01")
+def test_an_index_sees_what_is_written_after_its_first_look(workspace: FileWorkspace) -> None:
+    folder = workspace.layout.results_of("fetcher-01")
     writer = Writer(folder)
     writer.append(dump(page("https://a.test/1")))
-    index = ResultIndex(folder)
+    index = ResultIndex(workspace.results, "fetcher-01")
     assert len(index.since("a.test", Cursor()).done) == 1
     writer.append(dump(page("https://a.test/2")))
     assert len(index.since("a.test", Cursor()).done) == 2
     writer.close()
 
 
-def test_requests_to_other_domains_are_not_counted_for_this_one(workspace: Workspace) -> None:
-    folder = workspace.results_of("fetcher-01")
+def test_requests_to_other_domains_are_not_counted_for_this_one(workspace: FileWorkspace) -> None:
+    folder = workspace.layout.results_of("fetcher-01")
     writer = Writer(folder)
     ledger = (Exchange(0, 0, "GET", "a.test", 302, 1, "a.test"), Exchange(0, 9, "GET", "b.test", 200, 1, "b.test"))
     writer.append(dump(RobotsResult(1, "a.test", "a.test", "", "parsed", ledger=ledger)))
     writer.close()
-    index = ResultIndex(folder)
+    index = ResultIndex(workspace.results, "fetcher-01")
     assert [requests for _, _, requests in index.since("a.test", Cursor()).ledgered] == [1]
     assert index.since("b.test", Cursor()).ledgered == []
 
 
-def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_takes_over(workspace: Workspace) -> None:
+def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_takes_over(
+    workspace: FileWorkspace,
+) -> None:
     """The fetcher was killed between its result spool and the file in which hosts' robots.txt are remembered."""
-    before = Gate(workspace.gate_of("a.test"))
+    before = GateFile(workspace.layout.gate_of("a.test"))
     before.try_enter(1, 100, 1000)
-    before.leave()
+    before.finish()
     before.close()
-    dead = Writer(workspace.results_of("fetcher-01"))
+    dead = Writer(workspace.layout.results_of("fetcher-01"))
     ledger = (Exchange(0, 0, "GET", "a.test", 200, 1, "a.test"),)
     dead.append(dump(RobotsResult(1, "a.test", "a.test", "", "parsed", 200, "", 5.0, ledger=ledger)))
     dead.close()
     bookmark = Bookmark(Cursor(), "fetcher-01", Cursor())
-    lease = take_lease(workspace, "a.test")
+    lease = workspace.claim("a.test")
     assert lease is not None
-    gate, reader = Gate(workspace.gate_of("a.test")), Reader(workspace.jobs_of("a.test"))
+    gate, reader = GateFile(workspace.layout.gate_of("a.test")), Reader(workspace.layout.jobs_of("a.test"))
     domain = Domain("a.test", lease, gate, reader, bookmark)
     results = Results(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
     assert Takeover(workspace, Config(), results).bring_in_order(domain, bookmark)

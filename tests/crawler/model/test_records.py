@@ -27,7 +27,7 @@ from crawler.model.records import (
     identity,
     parse,
 )
-from crawler.workspace.spool import seal_line
+from crawler.workspace.files.spool import seal_line
 
 LEDGER = (
     Exchange(1_700_000_000_000, 12_345, "HEAD", "www.example.com", 200, 31, "example.com"),

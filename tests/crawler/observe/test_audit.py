@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.observe.audit import AuditReport, _Boots, audit
-from crawler.workspace.layout import Workspace
-from crawler.workspace.spool import Writer
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Writer
 
 BOOT, NEXT_BOOT = "a" * 32, "b" * 32
 DAY = 24 * 3600 * 1000
@@ -42,9 +42,9 @@ def judge(tmp_path: Path, *spools: list[Record], **settings: object) -> AuditRep
         stub=("stub.test",),
         workspace=tmp_path,
     )
-    workspace = Workspace(tmp_path)
+    workspace = FileWorkspace(tmp_path)
     for number, records in enumerate(spools, 1):
-        writer = Writer(workspace.results_of(f"fetcher-{number:02d}"), segment_bytes=400)
+        writer = Writer(workspace.layout.results_of(f"fetcher-{number:02d}"), segment_bytes=400)
         for record in records:
             writer.append(dump(record))
         writer.close()

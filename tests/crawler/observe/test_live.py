@@ -26,24 +26,24 @@ from crawler.observe.live import PlainView, QuietView, Rate, TerminalView, choos
 from crawler.observe.logs import inert
 from crawler.observe.processes import Glance, backlog, look
 from crawler.observe.status import Status
-from crawler.workspace.layout import Workspace
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Writer
 from crawler.workspace.runs import Run, RunStatus, read_run, write_run
-from crawler.workspace.spool import Writer
 from tests.places import ROOT
 
 NOW = datetime(2025, 1, 15, 10, 30, tzinfo=UTC)
 
 
-def beat(workspace: Workspace, name: str, facts: dict[str, Any], *, doing: str = "running", age: int = 0) -> None:
+def beat(workspace: FileWorkspace, name: str, facts: dict[str, Any], *, doing: str = "running", age: int = 0) -> None:
     stage = "fetcher" if name.startswith("fetcher") else name
     at = datetime.fromtimestamp(NOW.timestamp() - age, UTC).isoformat().replace("+00:00", "Z")
     content = {"v": 1, "stage": stage, "name": name, "pid": 7, "started": at, "at": at, "doing": doing, "facts": facts}
-    workspace.status_of(name).write_bytes(orjson.dumps(content))
+    workspace.layout.status_of(name).write_bytes(orjson.dumps(content))
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path / "workspace")
+def workspace(tmp_path: Path) -> FileWorkspace:
+    made = FileWorkspace(tmp_path / "workspace")
     made.prepare()
     write_run(made, Run(3, RunStatus.RUNNING))
     beat(made, "scheduler", {"released": 10, "active_domains": 4, "waiting_domains": 12_000})
@@ -54,20 +54,20 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def seen(workspace: Workspace) -> Glance:
+def seen(workspace: FileWorkspace) -> Glance:
     return look(workspace, NOW, with_locks=False)
 
 
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-def test_a_plain_line_holds_all_the_facts(workspace: Workspace) -> None:
+def test_a_plain_line_holds_all_the_facts(workspace: FileWorkspace) -> None:
     assert plain_line(seen(workspace), 12.34, 83) == (
         "run #3 · 1,234 pages done (12.3/s) · 4,321 waiting · 7 in flight · 1 error · 1:23"
     )
 
 
-def test_the_view_says_how_every_stage_is(workspace: Workspace) -> None:
+def test_the_view_says_how_every_stage_is(workspace: FileWorkspace) -> None:
     text = "\n".join(line for line, _ in view_lines(seen(workspace), 12.34, 83))
     assert "1,234 pages done" in text and "12.3 pages/s" in text
     assert "4,321 waiting" in text and "7 in flight" in text and "1 error" in text
@@ -76,57 +76,57 @@ def test_the_view_says_how_every_stage_is(workspace: Workspace) -> None:
     assert "ingest     running, 2 KiB to take in" in text
 
 
-def test_no_line_of_the_view_is_longer_than_sixty_columns(workspace: Workspace) -> None:
+def test_no_line_of_the_view_is_longer_than_sixty_columns(workspace: FileWorkspace) -> None:
     huge = {"pages": 10**12, "known": 10**12, "links": 10**14, "frontier": 10**12, "errors": 10**12, "backlog": 10**15}
     beat(workspace, "ingest", huge)
     beat(workspace, "fetcher-01", {"next_due": {"domain": "x" * 250, "seconds": 0.1}})
     beat(workspace, "fetcher-02", {})
     beat(workspace, "scheduler", {}, age=500)
     for flag in (None, "scheduler", "fetcher", "ingest"):
-        workspace.flag("pause", flag).touch()
+        workspace.layout.flag("pause", flag).touch()
         assert all(len(line) <= 60 for line, _ in view_lines(seen(workspace), 10**9, 10**9))
 
 
-def test_a_stage_without_a_heartbeat_is_not_running(workspace: Workspace) -> None:
+def test_a_stage_without_a_heartbeat_is_not_running(workspace: FileWorkspace) -> None:
     beat(workspace, "ingest", {}, age=60)
     assert ("  ingest     not running", "red") in view_lines(seen(workspace), 0, 0)
 
 
-def test_stages_that_ended_with_their_run_are_no_alarm(workspace: Workspace) -> None:
+def test_stages_that_ended_with_their_run_are_no_alarm(workspace: FileWorkspace) -> None:
     beat(workspace, "ingest", {}, doing="stopped")
     write_run(workspace, Run(3, RunStatus.COMPLETED))
     assert ("  ingest     ended", "dim") in view_lines(seen(workspace), 0, 0)
 
 
-def test_one_is_not_many_and_before_the_second_look_there_is_no_rate(workspace: Workspace) -> None:
+def test_one_is_not_many_and_before_the_second_look_there_is_no_rate(workspace: FileWorkspace) -> None:
     beat(workspace, "scheduler", {"active_domains": 1, "waiting_domains": 0})
     text = "\n".join(line for line, _ in view_lines(seen(workspace), None, 83))
     assert "1 domain active" in text and "pages/s" not in text
     assert plain_line(seen(workspace), None, 83).startswith("run #3 · 1,234 pages done · 4,321 waiting")
 
 
-def test_a_pause_is_said_with_the_way_out(workspace: Workspace) -> None:
-    workspace.flag("pause", "fetcher").touch()
+def test_a_pause_is_said_with_the_way_out(workspace: FileWorkspace) -> None:
+    workspace.layout.flag("pause", "fetcher").touch()
     assert plain_line(seen(workspace), 0, 0).endswith("paused by pause.fetcher (sumi-ripple resume)")
     assert view_lines(seen(workspace), 0, 0)[-1][0] == "  paused by pause.fetcher (sumi-ripple resume)"
 
 
-def test_while_nothing_is_in_flight_the_next_domain_is_named(workspace: Workspace) -> None:
+def test_while_nothing_is_in_flight_the_next_domain_is_named(workspace: FileWorkspace) -> None:
     for name, domain, seconds in (("fetcher-01", "b.test", 2.5), ("fetcher-02", "a.test", 0.5)):
         beat(workspace, name, {"in_flight": 0, "next_due": {"domain": domain, "seconds": seconds}})
     assert view_lines(seen(workspace), 0, 0)[-1][0] == "  next: a.test in 0.5 s"
 
 
 def test_before_the_first_heartbeat_there_is_something_to_show(tmp_path: Path) -> None:
-    empty = look(Workspace(tmp_path / "nowhere"), NOW)
+    empty = look(FileWorkspace(tmp_path / "nowhere"), NOW)
     assert plain_line(empty, 0, 0).startswith("starting · 0 pages done")
     assert view_lines(empty, 0, 0)
 
 
-def test_heartbeats_that_cannot_be_read_are_passed_over(workspace: Workspace) -> None:
-    workspace.status_of("ingest").write_bytes(b'{"torn')
-    workspace.status_of("fetcher-01").write_bytes(b"[]")
-    workspace.status_of("fetcher-02").write_bytes(b'{"name": "fetcher-02", "at": 5, "facts": "none"}')
+def test_heartbeats_that_cannot_be_read_are_passed_over(workspace: FileWorkspace) -> None:
+    workspace.layout.status_of("ingest").write_bytes(b'{"torn')
+    workspace.layout.status_of("fetcher-01").write_bytes(b"[]")
+    workspace.layout.status_of("fetcher-02").write_bytes(b'{"name": "fetcher-02", "at": 5, "facts": "none"}')
     assert plain_line(seen(workspace), 0, 0).startswith("run #3 · 0 pages done")
 
 
@@ -159,7 +159,7 @@ def test_nothing_that_a_terminal_would_obey_gets_into_a_log_line(text: str) -> N
 
 
 def test_quiet_shows_nothing_and_a_pipe_gets_plain_lines(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+    workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipe = io.StringIO()
     assert type(choose_view(is_quiet=True, verbosity=0, out=pipe)) is QuietView
@@ -189,8 +189,8 @@ def test_a_terminal_gets_the_live_view_unless_it_is_dumb_or_the_log_is_the_view(
 # -- status ---------------------------------------------------------------------------------------------------
 
 
-def test_status_in_words_fits_eighty_columns(workspace: Workspace) -> None:
-    workspace.flag("pause").touch()
+def test_status_in_words_fits_eighty_columns(workspace: FileWorkspace) -> None:
+    workspace.layout.flag("pause").touch()
     role = workspace.take_role("fetcher-01")
     lines = [text for text, _ in Status(workspace).lines()]
     role.release()
@@ -201,7 +201,7 @@ def test_status_in_words_fits_eighty_columns(workspace: Workspace) -> None:
     assert "next due: b.test in 2.5 s" in text
 
 
-def test_status_as_json_has_a_version_and_the_documented_members(workspace: Workspace) -> None:
+def test_status_as_json_has_a_version_and_the_documented_members(workspace: FileWorkspace) -> None:
     found = orjson.loads(orjson.dumps(Status(workspace).as_json()))
     assert found["v"] == 1 and found["kind"] == "status"
     assert found.keys() >= {"at", "workspace", "run", "flags", "stages", "figures", "waiting", "backlog"}
@@ -210,13 +210,13 @@ def test_status_as_json_has_a_version_and_the_documented_members(workspace: Work
     assert all(stage["is_running"] is False for stage in found["stages"]), "nobody holds a lock"
 
 
-def test_the_backlog_is_what_lies_behind_the_bookmarks(workspace: Workspace) -> None:
-    writer = Writer(workspace.jobs_of("a.test"))
+def test_the_backlog_is_what_lies_behind_the_bookmarks(workspace: FileWorkspace) -> None:
+    writer = Writer(workspace.layout.jobs_of("a.test"))
     first = writer.append(dump(Job(1, "https://a.test/", "https://a.test/", "a.test")))
     whole = writer.append(dump(Job(1, "https://a.test/x", "https://a.test/x", "a.test")))
     assert backlog(workspace, None).jobs_bytes == whole.offset
     mark = {"v": 1, "segment": first.segment, "offset": first.offset, "holder": None, "results": [0, 0]}
-    (workspace.jobs_of("a.test") / "bookmark.json").write_bytes(orjson.dumps(mark))
+    (workspace.layout.jobs_of("a.test") / "bookmark.json").write_bytes(orjson.dumps(mark))
     found = backlog(workspace, None)
     assert (found.jobs_bytes, found.job_domains) == (whole.offset - first.offset, 1)
     assert found.results_bytes is None, "without a database nobody knows"
@@ -297,8 +297,8 @@ import sys, time
 from pathlib import Path
 from crawler.observe.processes import look
 from crawler.observe.live import choose_view
-from crawler.workspace.layout import Workspace
-workspace = Workspace(Path(sys.argv[1]))
+from crawler.workspace.files.file_workspace import FileWorkspace
+workspace = FileWorkspace(Path(sys.argv[1]))
 with choose_view(is_quiet=False, verbosity=0) as view:
     view.show(look(workspace, with_locks=False), time.monotonic())
     view.say("[WARNING] above the view")
@@ -320,9 +320,9 @@ def script(tmp_path: Path) -> str:
 
 
 def test_the_view_stands_below_what_is_said_and_is_drawn_in_place(
-    workspace: Workspace, script: str, tmp_path: Path
+    workspace: FileWorkspace, script: str, tmp_path: Path
 ) -> None:
-    terminal = Terminal([script, str(workspace.root)], tmp_path)
+    terminal = Terminal([script, str(workspace.layout.root)], tmp_path)
     terminal.read_until(lambda text: "above the view" in text and "ingest" in text)
     drawn = terminal.raw.count(b"Sumi-Ripple")
     terminal.type(b"again\n" * 5)
@@ -336,9 +336,9 @@ def test_the_view_stands_below_what_is_said_and_is_drawn_in_place(
 
 
 def test_the_view_is_right_after_the_terminal_was_made_narrower(
-    workspace: Workspace, script: str, tmp_path: Path
+    workspace: FileWorkspace, script: str, tmp_path: Path
 ) -> None:
-    terminal = Terminal([script, str(workspace.root)], tmp_path)
+    terminal = Terminal([script, str(workspace.layout.root)], tmp_path)
     terminal.read_until(lambda text: "ingest" in text)
     for columns in (62, 80, 40):
         drawn = terminal.raw.count(b"Sumi-Ripple")
@@ -356,8 +356,8 @@ def test_the_view_is_right_after_the_terminal_was_made_narrower(
     assert terminal.is_restored()
 
 
-def test_an_error_restores_the_terminal(workspace: Workspace, script: str, tmp_path: Path) -> None:
-    terminal = Terminal([script, str(workspace.root)], tmp_path)
+def test_an_error_restores_the_terminal(workspace: FileWorkspace, script: str, tmp_path: Path) -> None:
+    terminal = Terminal([script, str(workspace.layout.root)], tmp_path)
     terminal.read_until(lambda text: "ingest" in text)
     terminal.type(b"raise\n")
     assert terminal.wait() == 7
@@ -370,7 +370,7 @@ def test_ctrl_c_in_a_terminal_saves_and_restores_it(tmp_path: Path) -> None:
     terminal = Terminal(["-c", run, "demo", "--workers", "1"], tmp_path)
     terminal.read_until(lambda text: "in flight" in text and "fetchers   running" in text)
     assert all(len(line) <= 80 for line in terminal.text().splitlines())
-    workspace = Workspace(tmp_path / "workspace" / "demo")
+    workspace = FileWorkspace(tmp_path / "workspace" / "demo")
     stages = [stage.pid for stage in look(workspace).stages if stage.pid is not None]
     assert stages and all(os.getsid(pid) != os.getsid(terminal.pid) for pid in stages), "Ctrl-C is not theirs to hear"
     terminal.type(b"\x03")
@@ -382,10 +382,10 @@ def test_ctrl_c_in_a_terminal_saves_and_restores_it(tmp_path: Path) -> None:
     assert terminal.is_restored()
 
 
-def test_status_watch_ends_with_ctrl_c_and_restores_the_terminal(workspace: Workspace, tmp_path: Path) -> None:
+def test_status_watch_ends_with_ctrl_c_and_restores_the_terminal(workspace: FileWorkspace, tmp_path: Path) -> None:
     repository = str(ROOT)
     run = f"import sys; sys.path.insert(0, {repository!r}); from crawler.__main__ import main; main()"
-    terminal = Terminal(["-c", run, "status", "--watch", "--workspace", str(workspace.root)], tmp_path)
+    terminal = Terminal(["-c", run, "status", "--watch", "--workspace", str(workspace.layout.root)], tmp_path)
     terminal.read_until(lambda text: "run #3" in text and "backlog" in text)
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.wait() == 130

@@ -16,16 +16,17 @@ from crawler.model.settings import Config, CrawlerSettings, OutputSettings, Trap
 from crawler.model.urls import hash64
 from crawler.schedule.scheduler import Scheduler, window_for
 from crawler.schedule.turns import Turns
-from crawler.workspace.layout import Workspace
-from crawler.workspace.runs import Run, RunStatus, read_run, standing, write_run
-from crawler.workspace.spool import Cursor, Reader, Writer, end_of, segment_path, segments
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, segments
+from crawler.workspace.log import Cursor
+from crawler.workspace.runs import Run, RunStatus, newest_run, read_run, write_run
 from ingest.sqlite.schema import TABLES
 
 
 class Map:
     """A map on disk, kept by the test the way the ingest keeps it."""
 
-    def __init__(self, config: Config, workspace: Workspace) -> None:
+    def __init__(self, config: Config, workspace: FileWorkspace) -> None:
         self.config = config
         self.workspace = workspace
         config.output.database_path.unlink(missing_ok=True)
@@ -34,7 +35,7 @@ class Map:
         self.db.executescript(TABLES)
         self.set_meta("map_id", "first")
         self.set_meta("map_hash", config.map_hash)
-        self.feed_writer = Writer(workspace.feed, durable=False)
+        self.feed_writer = Writer(workspace.layout.feed, durable=False)
         self.fetched: set[str] = set()
 
     def set_meta(self, name: str, value: str) -> None:
@@ -81,7 +82,7 @@ class Map:
     def take_in(self) -> list[Record]:
         """Read the scheduler's decisions as the ingest does; returns the new ones."""
         place = self.place("scheduler")
-        reader = Reader(self.workspace.results_of("scheduler"), place)
+        reader = Reader(self.workspace.layout.results_of("scheduler"), place)
         records = []
         for line in reader:
             record = parse(line.body)
@@ -116,14 +117,14 @@ def config(tmp_path: Path) -> Config:
 
 
 @pytest.fixture
-def workspace(config: Config) -> Workspace:
-    made = Workspace(config.workspace)
+def workspace(config: Config) -> FileWorkspace:
+    made = FileWorkspace(config.workspace)
     made.prepare()
     return made
 
 
 @pytest.fixture
-def map_(config: Config, workspace: Workspace) -> Iterator[Map]:
+def map_(config: Config, workspace: FileWorkspace) -> Iterator[Map]:
     made = Map(config, workspace)
     yield made
     made.db.close()
@@ -132,7 +133,7 @@ def map_(config: Config, workspace: Workspace) -> Iterator[Map]:
 class Stage:
     """A scheduler between `initialize` and `shutdown`, and the bells that it rang."""
 
-    def __init__(self, config: Config, workspace: Workspace) -> None:
+    def __init__(self, config: Config, workspace: FileWorkspace) -> None:
         self.rung: list[str] = []
         self.scheduler = Scheduler(config, workspace, self.rung.append)
         self.scheduler.initialize()
@@ -160,10 +161,10 @@ def start(config: Config, map_: Map) -> Stage:
     return stage
 
 
-def jobs(workspace: Workspace, domain: str | None = None) -> list[str]:
+def jobs(workspace: FileWorkspace, domain: str | None = None) -> list[str]:
     """Keys of all released jobs that are still on disk, in order."""
     found = []
-    folders = [workspace.jobs_of(domain)] if domain else sorted(workspace.jobs.iterdir())
+    folders = [workspace.layout.jobs_of(domain)] if domain else sorted(workspace.layout.jobs.iterdir())
     for folder in folders:
         for line in Reader(folder):
             record = parse(line.body)
@@ -175,7 +176,7 @@ def jobs(workspace: Workspace, domain: str | None = None) -> list[str]:
 # -- runs --------------------------------------------------------------------------------------------------
 
 
-def test_the_scheduler_waits_until_there_is_a_map(config: Config, workspace: Workspace) -> None:
+def test_the_scheduler_waits_until_there_is_a_map(config: Config, workspace: FileWorkspace) -> None:
     stage = Stage(config, workspace)
     assert stage.step() > 0
     assert stage.scheduler.run is None
@@ -185,14 +186,14 @@ def test_the_scheduler_waits_until_there_is_a_map(config: Config, workspace: Wor
     assert [event.event for event in map_.take_in()] == ["started"]
 
 
-def test_a_database_without_tables_is_not_a_map_yet(config: Config, workspace: Workspace) -> None:
+def test_a_database_without_tables_is_not_a_map_yet(config: Config, workspace: FileWorkspace) -> None:
     sqlite3.connect(config.output.database_path).execute("CREATE TABLE other (x)").close()
     stage = Stage(config, workspace)
     assert stage.step() > 0
     assert stage.scheduler.run is None
 
 
-def test_a_map_of_another_config_is_waited_for(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_map_of_another_config_is_waited_for(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.set_meta("map_hash", "of other rules")
     map_.add("https://a.test/")
     stage = Stage(config, workspace)
@@ -203,7 +204,7 @@ def test_a_map_of_another_config_is_waited_for(config: Config, map_: Map, worksp
     assert stage.scheduler.run is not None
 
 
-def test_a_run_event_carries_the_hashes_and_is_noted(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_run_event_carries_the_hashes_and_is_noted(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     Stage(config, workspace).step()
     (event,) = map_.take_in()
     assert isinstance(event, RunEvent)
@@ -212,7 +213,9 @@ def test_a_run_event_carries_the_hashes_and_is_noted(config: Config, map_: Map, 
     assert read_run(workspace) == Run(1, RunStatus.RUNNING)
 
 
-def test_nothing_is_released_before_the_run_event_is_taken_in(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_nothing_is_released_before_the_run_event_is_taken_in(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
     map_.add("https://a.test/")
     stage = Stage(config, workspace)
     for _ in range(3):
@@ -224,7 +227,7 @@ def test_nothing_is_released_before_the_run_event_is_taken_in(config: Config, ma
 
 
 def test_an_empty_frontier_before_the_seeds_are_in_does_not_end_the_run(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     stage = Stage(config, workspace)
     stage.step()
@@ -233,7 +236,7 @@ def test_an_empty_frontier_before_the_seeds_are_in_does_not_end_the_run(
 
 
 def test_a_run_ends_when_the_frontier_is_empty_and_the_map_says_so(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
@@ -246,13 +249,13 @@ def test_a_run_ends_when_the_frontier_is_empty_and_the_map_says_so(
     stage.step(1)
     assert stage.scheduler.is_over
     assert read_run(workspace) == Run(1, RunStatus.COMPLETED)
-    assert list(workspace.jobs.iterdir()) == []
+    assert list(workspace.layout.jobs.iterdir()) == []
     stage.scheduler.shutdown(is_told_to_stop=True)
     assert map_.take_in() == [], "a completed run is not interrupted"
 
 
 def test_a_stop_interrupts_the_run_and_the_next_start_resumes_it(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
@@ -264,14 +267,14 @@ def test_a_stop_interrupts_the_run_and_the_next_start_resumes_it(
     assert (event.run, event.event) == (1, "resumed")  # type: ignore[union-attr]
 
 
-def test_a_killed_scheduler_resumes_its_run(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_killed_scheduler_resumes_its_run(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     start(config, map_).kill()
     Stage(config, workspace).step()
     assert [event.event for event in map_.take_in()] == ["resumed"]
 
 
-def test_after_a_completed_run_comes_the_next_number(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_after_a_completed_run_comes_the_next_number(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     stage = start(config, map_)
     stage.settle_down()
     map_.take_in()
@@ -283,16 +286,16 @@ def test_after_a_completed_run_comes_the_next_number(config: Config, map_: Map, 
 
 
 def test_a_crash_between_the_run_event_and_its_note_does_not_start_a_second_run(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     Stage(config, workspace).step()
-    workspace.run_file.unlink()  # the note was not written, and the map has not taken in the event either
+    workspace.layout.run_file.unlink()  # the note was not written, and the map has not taken in the event either
     Stage(config, workspace).step()
     assert [(event.run, event.event) for event in map_.take_in()] == [(1, "started"), (1, "resumed")]
 
 
 def test_a_run_whose_end_nobody_saw_is_brought_to_its_end_instead_of_walked_again(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     stage = start(config, map_)
     stage.settle_down()  # writes `finished`, and is killed before the map has taken that in
@@ -308,34 +311,34 @@ def test_a_run_whose_end_nobody_saw_is_brought_to_its_end_instead_of_walked_agai
 
 def test_events_behind_the_maps_place_count_for_how_a_run_stands() -> None:
     started, finished = RunEvent(3, "", "started"), RunEvent(3, "", "finished")
-    assert standing(None, []) is None
-    assert standing(Run(2, RunStatus.COMPLETED), [started]) == Run(3, RunStatus.RUNNING)
-    assert standing(Run(3, RunStatus.RUNNING), [started, finished]) == Run(3, RunStatus.COMPLETED)
-    assert standing(Run(3, RunStatus.RUNNING), [RunEvent(1, "", "finished")]) == Run(3, RunStatus.RUNNING)
+    assert newest_run(None, []) is None
+    assert newest_run(Run(2, RunStatus.COMPLETED), [started]) == Run(3, RunStatus.RUNNING)
+    assert newest_run(Run(3, RunStatus.RUNNING), [started, finished]) == Run(3, RunStatus.COMPLETED)
+    assert newest_run(Run(3, RunStatus.RUNNING), [RunEvent(1, "", "finished")]) == Run(3, RunStatus.RUNNING)
 
 
 # -- windows -----------------------------------------------------------------------------------------------
 
 
-def test_a_window_is_released_by_priority_then_age(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_window_is_released_by_priority_then_age(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     for path, priority in (("one", 3), ("two", 1), ("three", 1), ("four", 0), ("five", 2)):
         map_.add(f"https://a.test/{path}", priority)
     start(config, map_)
     assert [key.rsplit("/", 1)[1] for key in jobs(workspace)] == ["four", "two", "three", "five"]
 
 
-def test_a_job_names_the_wire_url_where_it_is_not_the_key(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_job_names_the_wire_url_where_it_is_not_the_key(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     one = map_.add("https://a.test/x", wire="https://www.a.test/x/")
     two = map_.add("https://a.test/y")
     start(config, map_)
-    records = [parse(line.body) for line in Reader(workspace.jobs_of("a.test"))]
+    records = [parse(line.body) for line in Reader(workspace.layout.jobs_of("a.test"))]
     assert records == [
         Job(1, "https://a.test/x", "https://www.a.test/x/", "a.test", one),
         Job(1, "https://a.test/y", "https://a.test/y", "a.test", two),
     ]
 
 
-def test_a_domain_never_has_more_jobs_out_than_its_window(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_domain_never_has_more_jobs_out_than_its_window(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     urls = [f"https://a.test/{number:02d}" for number in range(20)]
     for url in urls:
         map_.add(url)
@@ -351,7 +354,9 @@ def test_a_domain_never_has_more_jobs_out_than_its_window(config: Config, map_: 
     assert stage.scheduler.released == len(urls)
 
 
-def test_a_window_is_filled_up_when_half_of_it_is_worked_off(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_window_is_filled_up_when_half_of_it_is_worked_off(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
     urls = [f"https://a.test/{number}" for number in range(9)]
     for url in urls:
         map_.add(url)
@@ -364,7 +369,7 @@ def test_a_window_is_filled_up_when_half_of_it_is_worked_off(config: Config, map
     assert stage.scheduler.released == 6
 
 
-def test_only_so_many_domains_are_active_at_a_time(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_only_so_many_domains_are_active_at_a_time(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     for number in range(6):
         map_.add(f"https://d{number}.test/")
     stage = start(config, map_)
@@ -375,7 +380,7 @@ def test_only_so_many_domains_are_active_at_a_time(config: Config, map_: Map, wo
     assert "https://d3.test/" in jobs(workspace)
 
 
-def test_the_better_priority_gets_the_free_place(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_the_better_priority_gets_the_free_place(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     for number, priority in enumerate((5, 4, 3, 2, 1)):
         map_.add(f"https://d{number}.test/", priority)
     start(config, map_)
@@ -383,7 +388,7 @@ def test_the_better_priority_gets_the_free_place(config: Config, map_: Map, work
 
 
 def test_domains_with_endless_urls_give_their_place_to_a_small_one_of_the_same_priority(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     for big in ("big0", "big1", "big2"):
         for number in range(200):
@@ -394,7 +399,7 @@ def test_domains_with_endless_urls_give_their_place_to_a_small_one_of_the_same_p
     visits = 0
     while any(key.startswith("https://small.test/") for key in map_frontier(map_)):
         waiting = map_frontier(map_)
-        for folder in sorted(workspace.jobs.iterdir()):  # one page of each, so that nobody is ever through
+        for folder in sorted(workspace.layout.jobs.iterdir()):  # one page of each, so that nobody is ever through
             keys = [key for key in jobs(workspace, folder.name) if key in waiting]
             map_.visit(*keys[:1])
             visits += len(keys[:1])
@@ -406,7 +411,7 @@ def map_frontier(map_: Map) -> set[str]:
     return {row[0] for row in map_.db.execute("SELECT url FROM pages WHERE id IN (SELECT page_id FROM frontier)")}
 
 
-def test_new_work_in_the_feed_is_released(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_new_work_in_the_feed_is_released(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     map_.add_and_tell("https://a.test/more")
@@ -415,7 +420,7 @@ def test_new_work_in_the_feed_is_released(config: Config, map_: Map, workspace: 
     assert jobs(workspace) == ["https://a.test/", "https://a.test/more", "https://b.test/"]
 
 
-def test_a_domain_keeps_its_turn(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_domain_keeps_its_turn(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     for name in ("a.test", "b.test"):
         map_.add(f"https://{name}/")
     stage = start(config, map_)
@@ -424,7 +429,7 @@ def test_a_domain_keeps_its_turn(config: Config, map_: Map, workspace: Workspace
     for name in ("c.test", "b.test"):
         map_.add_and_tell(f"https://{name}/more")
     stage.settle_down()
-    released = [parse(line.body) for line in Reader(workspace.releases)]
+    released = [parse(line.body) for line in Reader(workspace.layout.releases)]
     turns = {(record.domain, record.turn) for record in released if isinstance(record, Release)}
     assert turns == {("a.test", 1), ("b.test", 2), ("c.test", 3)}
 
@@ -436,19 +441,19 @@ def test_a_window_is_a_few_jobs_or_a_few_seconds_of_them(pause: int, window: int
 
 
 def test_releases_are_announced_and_the_fetchers_bells_rung_once(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     for name in ("fetcher-01", "fetcher-02", "ingest"):
-        (workspace.bells / name).touch()
+        (workspace.layout.bells / name).touch()
     for name in ("a.test", "b.test"):
         map_.add(f"https://{name}/")
     stage = start(config, map_)
-    released = [parse(line.body) for line in Reader(workspace.releases)]
+    released = [parse(line.body) for line in Reader(workspace.layout.releases)]
     assert released == [Release(1, "a.test", 1, turn=1), Release(1, "b.test", 1, turn=2)]
     assert sorted(name for name in stage.rung if name.startswith("fetcher")) == ["fetcher-01", "fetcher-02"]
 
 
-def test_a_closed_domain_is_over(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_closed_domain_is_over(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     for number in range(9):
         map_.add(f"https://a.test/{number}")
     map_.add("https://b.test/")
@@ -460,30 +465,30 @@ def test_a_closed_domain_is_over(config: Config, map_: Map, workspace: Workspace
     assert stage.scheduler.facts()["active_domains"] == 1
 
 
-def test_settled_segments_and_empty_folders_go(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_settled_segments_and_empty_folders_go(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     map_.add("https://b.test/")
     stage = start(config, map_)
     map_.visit("https://a.test/")
     stage.settle_down()
-    assert segments(workspace.jobs_of("a.test")) == []
+    assert segments(workspace.layout.jobs_of("a.test")) == []
     stage.step(60)
-    assert [folder.name for folder in workspace.jobs.iterdir()] == ["b.test"]
+    assert [folder.name for folder in workspace.layout.jobs.iterdir()] == ["b.test"]
 
 
-def test_a_folder_stays_while_a_fetcher_holds_the_lease(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_folder_stays_while_a_fetcher_holds_the_lease(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     map_.add("https://b.test/")
     stage = start(config, map_)
-    lease = FileLock(workspace.lease_of("a.test"))
+    lease = FileLock(workspace.layout.lease_of("a.test"))
     lease.acquire()
     map_.visit("https://a.test/")
     stage.settle_down()
     stage.step(60)
-    assert workspace.jobs_of("a.test").exists()
+    assert workspace.layout.jobs_of("a.test").exists()
     lease.release()
     stage.step(60)
-    assert not workspace.jobs_of("a.test").exists()
+    assert not workspace.layout.jobs_of("a.test").exists()
 
 
 # -- restarts ----------------------------------------------------------------------------------------------
@@ -494,7 +499,7 @@ def restart(config: Config, map_: Map) -> Stage:
 
 
 def test_what_was_released_before_a_crash_is_not_released_again(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     urls = [f"https://a.test/{number}" for number in range(6)]
     for url in urls:
@@ -509,12 +514,12 @@ def test_what_was_released_before_a_crash_is_not_released_again(
 
 
 def test_jobs_of_a_map_that_was_drawn_anew_are_known_by_their_keys(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     urls = [f"https://a.test/{number}" for number in range(3)]
     for url in urls:
         map_.add(url)
-    before = Writer(workspace.jobs_of("a.test"), durable=False)
+    before = Writer(workspace.layout.jobs_of("a.test"), durable=False)
     before.append(dump(Job(1, urls[1], urls[1], "a.test", 2_000)))  # no page has this number now
     before.append(dump(Job(1, urls[0], urls[0], "a.test", 3)))  # another one has this
     before.append(dump(Job(1, "https://a.test/gone", "https://a.test/gone", "a.test", 1)))
@@ -523,11 +528,11 @@ def test_jobs_of_a_map_that_was_drawn_anew_are_known_by_their_keys(
     assert sorted(jobs(workspace)) == [*urls, "https://a.test/gone"]
 
 
-def test_a_torn_job_is_released_again(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_torn_job_is_released_again(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/1")
     map_.add("https://a.test/2")
     start(config, map_).kill()
-    folder = workspace.jobs_of("a.test")
+    folder = workspace.layout.jobs_of("a.test")
     (number,) = segments(folder)
     path = segment_path(folder, number)
     path.write_bytes(path.read_bytes()[:-10])
@@ -536,41 +541,41 @@ def test_a_torn_job_is_released_again(config: Config, map_: Map, workspace: Work
 
 
 def test_segments_of_settled_jobs_and_of_other_runs_go_at_the_start(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     map_.add("https://a.test/")
     map_.add("https://b.test/")
     start(config, map_).kill()
     map_.visit("https://a.test/", tell=False)
-    old = Writer(workspace.jobs_of("c.test"), durable=False)
+    old = Writer(workspace.layout.jobs_of("c.test"), durable=False)
     old.append(dump(Job(99, "https://c.test/", "https://c.test/", "c.test")))
     restart(config, map_)
     assert jobs(workspace) == ["https://b.test/"]
 
 
-def test_segment_numbers_rise_from_start_to_start(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_segment_numbers_rise_from_start_to_start(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     start(config, map_).kill()
-    first = segments(workspace.jobs_of("a.test"))
+    first = segments(workspace.layout.jobs_of("a.test"))
     map_.add("https://a.test/more")
     restart(config, map_)
-    second = segments(workspace.jobs_of("a.test"))
+    second = segments(workspace.layout.jobs_of("a.test"))
     assert second[0] == first[0] and second[1] // 1_000_000 > first[0] // 1_000_000
-    assert orjson.loads(workspace.scheduler_file.read_bytes())["epoch"] == second[1] // 1_000_000
+    assert orjson.loads(workspace.layout.scheduler_file.read_bytes())["epoch"] == second[1] // 1_000_000
 
 
-def test_segment_numbers_rise_even_when_the_epoch_is_lost(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_segment_numbers_rise_even_when_the_epoch_is_lost(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     start(config, map_).kill()
-    first = segments(workspace.jobs_of("a.test"))
-    workspace.scheduler_file.write_bytes(b"{torn")
+    first = segments(workspace.layout.jobs_of("a.test"))
+    workspace.layout.scheduler_file.write_bytes(b"{torn")
     map_.add("https://a.test/more")
     restart(config, map_)
-    assert segments(workspace.jobs_of("a.test"))[1] // 1_000_000 > first[0] // 1_000_000
+    assert segments(workspace.layout.jobs_of("a.test"))[1] // 1_000_000 > first[0] // 1_000_000
 
 
 def test_a_replaced_map_is_read_afresh_with_its_own_page_numbers(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
@@ -588,10 +593,12 @@ def test_a_replaced_map_is_read_afresh_with_its_own_page_numbers(
     assert stage.scheduler.released == 4, "the one that was out stays out"
     second.visit("https://a.test/")
     stage.settle_down()
-    assert segments(workspace.jobs_of("a.test")) == []
+    assert segments(workspace.layout.jobs_of("a.test")) == []
 
 
-def test_a_lost_hint_is_made_up_for_by_looking_at_the_table(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_lost_hint_is_made_up_for_by_looking_at_the_table(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     map_.visit("https://a.test/", tell=False)
@@ -601,7 +608,7 @@ def test_a_lost_hint_is_made_up_for_by_looking_at_the_table(config: Config, map_
     assert jobs(workspace) == ["https://b.test/"]
 
 
-def test_a_resync_in_the_feed_looks_at_everything(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_resync_in_the_feed_looks_at_everything(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     map_.add("https://b.test/")
@@ -614,31 +621,33 @@ def test_a_resync_in_the_feed_looks_at_everything(config: Config, map_: Map, wor
 # -- lost results ------------------------------------------------------------------------------------------
 
 
-def bookmark_at_the_end(workspace: Workspace, domain: str) -> None:
-    folder = workspace.jobs_of(domain)
+def bookmark_at_the_end(workspace: FileWorkspace, domain: str) -> None:
+    folder = workspace.layout.jobs_of(domain)
     end = end_of(folder)
     content = {"v": 1, "segment": end.segment, "offset": end.offset, "holder": "fetcher-01", "results": [1, 0]}
     (folder / "bookmark.json").write_bytes(orjson.dumps(content))
 
 
-def test_a_visit_without_a_readable_result_is_released_again(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_visit_without_a_readable_result_is_released_again(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
-    before = segments(workspace.jobs_of("a.test"))
+    before = segments(workspace.layout.jobs_of("a.test"))
     bookmark_at_the_end(workspace, "a.test")
     stage.step(60)
     assert jobs(workspace) == ["https://a.test/"]
-    assert segments(workspace.jobs_of("a.test"))[0] > before[0]
+    assert segments(workspace.layout.jobs_of("a.test"))[0] > before[0]
     released = stage.scheduler.released
     stage.step(60)
     assert stage.scheduler.released == released, "the bookmark is behind the new job now"
 
 
-def test_a_result_that_waits_to_be_taken_in_is_waited_for(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_result_that_waits_to_be_taken_in_is_waited_for(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     bookmark_at_the_end(workspace, "a.test")
-    results = Writer(workspace.results_of("fetcher-01"))
+    results = Writer(workspace.layout.results_of("fetcher-01"))
     end = results.append(b'{"v":1,"kind":"other"}')
     stage.step(60)
     assert stage.scheduler.released == 1
@@ -648,21 +657,21 @@ def test_a_result_that_waits_to_be_taken_in_is_waited_for(config: Config, map_: 
 
 
 def test_a_torn_tail_in_a_dead_fetchers_spool_does_not_hold_up_the_second_release(
-    config: Config, map_: Map, workspace: Workspace
+    config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     bookmark_at_the_end(workspace, "a.test")
-    results = Writer(workspace.results_of("fetcher-01"))
+    results = Writer(workspace.layout.results_of("fetcher-01"))
     end = results.append(b'{"v":1,"kind":"other"}')
-    with segment_path(workspace.results_of("fetcher-01"), end.segment).open("ab") as file:
+    with segment_path(workspace.layout.results_of("fetcher-01"), end.segment).open("ab") as file:
         file.write(b'{"v":1,"kind":"pa')
     map_.set_place("fetcher-01", end)
     stage.step(60)
     assert stage.scheduler.released == 2
 
 
-def test_a_visit_under_way_is_not_released_again(config: Config, map_: Map, workspace: Workspace) -> None:
+def test_a_visit_under_way_is_not_released_again(config: Config, map_: Map, workspace: FileWorkspace) -> None:
     map_.add("https://a.test/")
     stage = start(config, map_)
     for _ in range(10):
@@ -683,7 +692,9 @@ def trap_config(config: Config) -> Config:
     )
 
 
-def test_a_family_gets_its_share_and_is_then_closed_with_one_event(trap_config: Config, workspace: Workspace) -> None:
+def test_a_family_gets_its_share_and_is_then_closed_with_one_event(
+    trap_config: Config, workspace: FileWorkspace
+) -> None:
     from crawler.rules.traps import family_of
 
     map_ = Map(trap_config, workspace)
@@ -715,7 +726,7 @@ def test_a_family_gets_its_share_and_is_then_closed_with_one_event(trap_config: 
     assert [event.event for event in map_.take_in()] == ["finished"]  # type: ignore[union-attr]
 
 
-def test_visits_before_a_restart_count_for_a_familys_share(trap_config: Config, workspace: Workspace) -> None:
+def test_visits_before_a_restart_count_for_a_familys_share(trap_config: Config, workspace: FileWorkspace) -> None:
     from crawler.rules.traps import family_of
 
     map_ = Map(trap_config, workspace)
@@ -734,7 +745,9 @@ def test_visits_before_a_restart_count_for_a_familys_share(trap_config: Config, 
     assert event.spare == tuple(urls[1:3])
 
 
-def test_a_family_that_the_map_knows_as_closed_is_not_closed_again(trap_config: Config, workspace: Workspace) -> None:
+def test_a_family_that_the_map_knows_as_closed_is_not_closed_again(
+    trap_config: Config, workspace: FileWorkspace
+) -> None:
     from crawler.rules.traps import family_of
 
     map_ = Map(trap_config, workspace)
@@ -806,9 +819,9 @@ def test_domains_are_listed_with_their_best_row(config: Config, map_: Map) -> No
     frontier.close()
 
 
-def test_a_note_of_the_run_that_cannot_be_read_is_no_note(workspace: Workspace) -> None:
+def test_a_note_of_the_run_that_cannot_be_read_is_no_note(workspace: FileWorkspace) -> None:
     assert read_run(workspace) is None
     write_run(workspace, Run(4, RunStatus.INTERRUPTED))
     assert read_run(workspace) == Run(4, RunStatus.INTERRUPTED)
-    workspace.run_file.write_bytes(b'{"run": 4, "status": "dancing"}')
+    workspace.layout.run_file.write_bytes(b'{"run": 4, "status": "dancing"}')
     assert read_run(workspace) is None

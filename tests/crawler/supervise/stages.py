@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from crawler.workspace.layout import Workspace, WorkspaceError
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.runs import Run, RunStatus, write_run
 
 
@@ -48,7 +49,7 @@ def tell_tunables(root: Path, name: str) -> int:
 def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
     """A scheduler that finds the run complete, once these words have been noted."""
     _wait_for(root, *after)
-    write_run(Workspace(root), Run(1, RunStatus.COMPLETED))
+    write_run(FileWorkspace(root), Run(1, RunStatus.COMPLETED))
     note(root, "scheduler completed")
     return 0
 
@@ -72,7 +73,7 @@ def die_always(root: Path, name: str) -> int:
 def die_but_get_on(root: Path, name: str, times: int) -> int:
     """Dies every time, but not before something has got done; sound in the end."""
     done = len([line for line in notes(root) if line == f"{name} dies"])
-    results = Workspace(root).results_of("fetcher-01")
+    results = FileWorkspace(root).layout.results_of("fetcher-01")
     results.mkdir(parents=True, exist_ok=True)
     (results / f"{done + 1:012d}.jsonl").write_text("{}\n")
     if done < times:
@@ -103,7 +104,7 @@ def stop_by_flag(root: Path, name: str, stage: str) -> int:
     note(root, f"{name} started")
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
-    while not told and not Workspace(root).is_flagged("stop", stage):
+    while not told and not FileWorkspace(root).is_flagged("stop", stage):
         time.sleep(0.01)
     note(root, f"{name} ended")
     return 0
@@ -117,7 +118,7 @@ def supervise_for_ever(root: Path) -> None:
 
     config = Config(workspace=root, output=OutputSettings(root / "map.db", root / "summary.md"))
     stages = [StageSpec("ingest", "ingest", note_pid_and_wait, (root,))]
-    Supervisor(config, Workspace(root), stages, QuietView()).run()
+    Supervisor(config, FileWorkspace(root), stages, QuietView()).run()
 
 
 def note_pid_and_wait(root: Path) -> int:

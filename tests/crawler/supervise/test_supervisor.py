@@ -22,7 +22,6 @@ from crawler.observe.live import QuietView
 from crawler.observe.logs import configure
 from crawler.observe.processes import Glance
 from crawler.pace.decisions import Open
-from crawler.pace.gate import Gate
 from crawler.supervise import supervisor
 from crawler.supervise.fresh import move_aside
 from crawler.supervise.supervisor import (
@@ -33,8 +32,10 @@ from crawler.supervise.supervisor import (
     require_no_stages,
     take_supervision,
 )
-from crawler.workspace.layout import Workspace, WorkspaceError
-from crawler.workspace.spool import Writer, segment_path
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.spool import Writer, segment_path
 from ingest.sqlite.store import Store
 from tests.crawler.supervise import stages
 from tests.crawler.supervise.stages import notes
@@ -60,7 +61,7 @@ class Watching(QuietView):
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    Workspace(tmp_path / "workspace").prepare()
+    FileWorkspace(tmp_path / "workspace").prepare()
     return tmp_path / "workspace"
 
 
@@ -75,7 +76,7 @@ def _logging_as_before() -> Iterator[None]:
 def make(root: Path, specs: list[StageSpec], view: Watching) -> Supervisor:
     config = Config(workspace=root, output=OutputSettings(root.parent / "map.db", root.parent / "summary.md"))
     configure(logging.INFO, view.say)
-    return Supervisor(config, Workspace(root), specs, view, log_level=logging.INFO, first_pause=0.01)
+    return Supervisor(config, FileWorkspace(root), specs, view, log_level=logging.INFO, first_pause=0.01)
 
 
 def sound(root: Path, name: str, stage: str) -> StageSpec:
@@ -204,7 +205,7 @@ def test_a_crash_is_one_line_and_its_traceback_is_in_a_file(root: Path, capfd: p
 
 
 def test_the_stop_flag_ends_a_crawl_like_the_first_interrupt(root: Path) -> None:
-    view = Watching(root, (("fetcher started",), lambda: Workspace(root).flag("stop").touch()))
+    view = Watching(root, (("fetcher started",), lambda: FileWorkspace(root).layout.flag("stop").touch()))
     specs = [StageSpec("fetcher", "fetcher", stages.stop_by_flag, (root, "fetcher", "fetcher"))]
     assert make(root, specs, view).run() is Outcome.INTERRUPTED
     assert not any("starts again" in line for line in view.said)
@@ -235,7 +236,7 @@ def test_sigusr1_makes_the_supervisor_say_how_everything_is(root: Path) -> None:
 
 
 def test_a_stage_stopped_by_its_own_flag_comes_back_when_the_flag_goes(root: Path) -> None:
-    flag = Workspace(root).flag("stop", "fetcher")
+    flag = FileWorkspace(root).layout.flag("stop", "fetcher")
     view = Watching(root, (("fetcher started",), flag.touch))
     supervising = make(root, [StageSpec("fetcher", "fetcher", stages.stop_by_flag, (root, "fetcher", "fetcher"))], view)
     while not any("because of a flag file" in line for line in view.said):
@@ -268,7 +269,7 @@ def test_the_stages_die_with_a_supervisor_that_is_killed(root: Path) -> None:
 
 
 def test_a_second_supervisor_is_refused_with_a_sentence(root: Path) -> None:
-    workspace = Workspace(root)
+    workspace = FileWorkspace(root)
     role = take_supervision(workspace)
     with pytest.raises(WorkspaceError, match=r"a crawl is already under way in .*status"):
         take_supervision(workspace)
@@ -277,7 +278,7 @@ def test_a_second_supervisor_is_refused_with_a_sentence(root: Path) -> None:
 
 
 def test_stages_started_by_hand_are_named(root: Path) -> None:
-    workspace = Workspace(root)
+    workspace = FileWorkspace(root)
     require_no_stages(workspace, patience=0)
     role = workspace.take_role("fetcher-02")
     with pytest.raises(WorkspaceError, match=r"started by hand: fetcher-02.*sumi-ripple stop"):
@@ -286,7 +287,7 @@ def test_stages_started_by_hand_are_named(root: Path) -> None:
 
 
 def test_old_stop_flags_go_and_pause_flags_stay(root: Path) -> None:
-    workspace = Workspace(root)
+    workspace = FileWorkspace(root)
     for name in ("stop", "stop.ingest", "pause", "pause.fetcher"):
         (root / name).touch()
     assert remove_stop_flags(workspace) == ["stop", "stop.ingest"]
@@ -307,26 +308,26 @@ def config(tmp_path: Path, root: Path) -> Config:
 
 
 def test_a_fresh_start_moves_everything_aside_and_deletes_nothing(config: Config, root: Path, tmp_path: Path) -> None:
-    workspace = Workspace(root)
+    workspace = FileWorkspace(root)
     config.output.database_path.write_text("map")
     (tmp_path / "my.map.db-wal").write_text("log")
-    Writer(workspace.results_of("fetcher-01")).append(b'{"a":1}')
-    (workspace.state / "run.json").write_text("{}")
+    Writer(workspace.layout.results_of("fetcher-01")).append(b'{"a":1}')
+    (workspace.layout.state / "run.json").write_text("{}")
     moved = move_aside(config)
     assert not config.output.database_path.exists() and not (tmp_path / "my.map.db-wal").exists()
-    database, kept = moved
+    database, kept = map(Path, moved)
     assert database.read_text() == "map" and database.name.startswith("my.map.2")
     assert database.with_name(database.name + "-wal").read_text() == "log"
     assert list((kept / "spool" / "results" / "fetcher-01").iterdir())
     assert (kept / "state" / "run.json").exists()
-    assert workspace.results.is_dir() and list(workspace.results.iterdir()) == []
+    assert workspace.layout.results.is_dir() and list(workspace.layout.results.iterdir()) == []
 
 
 def test_two_fresh_starts_in_one_second_do_not_meet(config: Config, root: Path) -> None:
     config.output.database_path.write_text("one")
-    (first,) = [path for path in move_aside(config) if path.suffix == ".db"]
+    (first,) = [path for path in map(Path, move_aside(config)) if path.suffix == ".db"]
     config.output.database_path.write_text("two")
-    (second,) = [path for path in move_aside(config) if path.suffix == ".db"]
+    (second,) = [path for path in map(Path, move_aside(config)) if path.suffix == ".db"]
     assert (first.read_text(), second.read_text()) == ("one", "two")
 
 
@@ -335,15 +336,15 @@ def test_nothing_to_move_is_fine(config: Config, root: Path) -> None:
 
 
 def test_a_fresh_start_does_not_ask_a_site_again_at_once(config: Config, root: Path) -> None:
-    workspace = Workspace(root)
-    gate = Gate(workspace.gate_of("a.test"))
+    workspace = FileWorkspace(root)
+    gate = GateFile(workspace.layout.gate_of("a.test"))
     assert isinstance(gate.try_enter(1, 60_000, 5)[0], Open)
-    gate.leave()
+    gate.finish()
     gate.close()
     move_aside(config)
-    gate = Gate(workspace.gate_of("a.test"))
+    gate = GateFile(workspace.layout.gate_of("a.test"))
     assert not isinstance(gate.try_enter(1, 60_000, 5)[0], Open), "the clock runs on"
-    assert gate.look().sent == 0, "but the budget begins anew"
+    assert gate.read().sent == 0, "but the budget begins anew"
     gate.close()
 
 
@@ -367,17 +368,17 @@ def test_changed_settings_are_named(config: Config) -> None:
 
 
 def test_a_snapshot_survives_the_round_trip(config: Config, root: Path) -> None:
-    assert snapshot.read(Workspace(root)) is None
+    assert snapshot.read(FileWorkspace(root)) is None
     snapshot.write(config)
-    assert snapshot.read(Workspace(root)) == orjson.loads(orjson.dumps(snapshot.take(config)))
-    assert snapshot.database_of(Workspace(root)) == config.output.database_path
+    assert snapshot.read(FileWorkspace(root)) == orjson.loads(orjson.dumps(snapshot.take(config)))
+    assert snapshot.database_of(FileWorkspace(root)) == config.output.database_path
 
 
 def test_the_spools_of_one_map_are_not_drawn_into_another(config: Config, root: Path, tmp_path: Path) -> None:
     snapshot.write(config)
     other = Config(output=OutputSettings(tmp_path / "other.db", tmp_path / "s.md"), workspace=root)
     snapshot.require_own_workspace(other)  # nothing has been crawled yet
-    Writer(Workspace(root).results_of("fetcher-01")).append(b'{"a":1}')
+    Writer(FileWorkspace(root).layout.results_of("fetcher-01")).append(b'{"a":1}')
     snapshot.require_own_workspace(config)
     with pytest.raises(WorkspaceError, match="--workspace of its own"):
         snapshot.require_own_workspace(other)
@@ -390,7 +391,7 @@ def test_a_map_may_be_moved_but_wants_the_spools_that_it_was_drawn_from(
     config: Config, root: Path, tmp_path: Path
 ) -> None:
     snapshot.write(config)
-    writer = Writer(Workspace(root).results_of("fetcher-01"))
+    writer = Writer(FileWorkspace(root).layout.results_of("fetcher-01"))
     place = writer.append(b'{"a":1}')
     moved = Config(output=OutputSettings(tmp_path / "moved.db", tmp_path / "s.md"), workspace=root)
     elsewhere = Config(output=moved.output, workspace=tmp_path / "elsewhere")
@@ -413,7 +414,7 @@ def test_a_map_may_be_moved_but_wants_the_spools_that_it_was_drawn_from(
 def test_a_place_behind_a_line_that_a_killed_writer_left_torn_is_one_of_these_spools(
     config: Config, root: Path
 ) -> None:
-    folder = Workspace(root).results_of("fetcher-01")
+    folder = FileWorkspace(root).layout.results_of("fetcher-01")
     with closing(Writer(folder)) as writer:
         first = writer.append(b'{"a":1}')
     with segment_path(folder, first.segment).open("ab") as file:

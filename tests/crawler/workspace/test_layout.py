@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from crawler.supervise.fresh import move_aside
-from crawler.workspace.bookmarks import Bookmark, read_bookmark, write_bookmark
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.files.job_spools import read_bookmark, write_bookmark
 from crawler.model.settings import Config
-from crawler.workspace.spool import Cursor, Writer
-from crawler.workspace.layout import Workspace, WorkspaceError
-from crawler.workspace.atomic import write_atomically
+from crawler.workspace.log import Cursor
+from crawler.workspace.files.spool import Writer
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.files.atomic import write_atomically
 from ingest.replay import replay
 
 
@@ -62,29 +65,29 @@ def test_a_file_that_could_not_be_replaced_is_the_old_one_and_nothing_is_left_be
 
 def test_a_workspace_of_another_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     config = replace(Config(), workspace=tmp_path / "ws")
-    workspace = Workspace(config.workspace)
+    workspace = FileWorkspace(config.workspace)
     workspace.prepare()
     workspace.prepare()  # its own format is no obstacle
-    Writer(workspace.results_of("fetcher-01")).append(b'{"v":0,"kind":"visit"}')
-    workspace.format_file.write_text("0\n")
+    Writer(workspace.layout.results_of("fetcher-01")).append(b'{"v":0,"kind":"visit"}')
+    workspace.layout.format_file.write_text("0\n")
     with pytest.raises(WorkspaceError, match=r"has format '0', this program reads 1; .*--fresh"):
         workspace.prepare()
     with pytest.raises(WorkspaceError, match="format '0'"):
         replay(config, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
-    assert workspace.format_file.read_text() == "0\n"
+    assert workspace.layout.format_file.read_text() == "0\n"
 
 
 def test_a_fresh_start_moves_a_workspace_of_another_format_aside(tmp_path: Path) -> None:
     config = replace(Config(), workspace=tmp_path / "ws")
     config = replace(config, output=replace(config.output, database_path=tmp_path / "map.db"))
-    workspace = Workspace(config.workspace)
+    workspace = FileWorkspace(config.workspace)
     workspace.prepare()
-    workspace.format_file.write_text("0\n")
-    Writer(workspace.results_of("fetcher-01")).append(b'{"v":0,"kind":"visit"}')
+    workspace.layout.format_file.write_text("0\n")
+    Writer(workspace.layout.results_of("fetcher-01")).append(b'{"v":0,"kind":"visit"}')
     workspace.prepare(is_to_be_cleared=True)
-    (kept,) = move_aside(config)
+    (kept,) = map(Path, move_aside(config))
     assert (kept / "spool" / "format").read_text() == "0\n"
     workspace.prepare()
-    assert workspace.format_file.read_text() == "1\n"
+    assert workspace.layout.format_file.read_text() == "1\n"
     assert move_aside(config) == []

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.places import ROOT
-from crawler.workspace import spool
-from crawler.workspace.spool import Cursor, Damage, Line, Reader, SpoolError, Writer, bytes_between, end_of, is_whole, seal_line, segment_path, segments
+from crawler.workspace.files import spool
+from crawler.workspace.log import Cursor, Damage, Line, LogError
+from crawler.workspace.files.spool import Reader, Writer, bytes_after, end_of, is_whole, seal_line, segment_path, segments
 
 
 
@@ -148,11 +149,11 @@ def test_bytes_between_counts_what_lies_unread_behind_a_cursor(tmp_path: Path) -
     expected = write(tmp_path, 6, segment_bytes=150)
     reader = Reader(tmp_path)
     left = sum(len(text) + 1 for text in expected)
-    assert bytes_between(tmp_path, reader.cursor) == left
+    assert bytes_after(tmp_path, reader.cursor) == left
     while lines := reader.read(1):
         left -= len(lines[0].body) + 1
-        assert bytes_between(tmp_path, reader.cursor) == left
-    assert left == 0 == bytes_between(tmp_path / "nowhere", Cursor())
+        assert bytes_after(tmp_path, reader.cursor) == left
+    assert left == 0 == bytes_after(tmp_path / "nowhere", Cursor())
 
 
 def test_foreign_files_in_the_folder_are_no_segments(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ def test_what_was_appended_survives_the_writers_death_without_sync(tmp_path: Pat
     program = """
     import os, sys
     from pathlib import Path
-    from crawler.workspace.spool import Writer
+    from crawler.workspace.files.spool import Writer
     writer = Writer(Path(sys.argv[1]))
     for number in range(20):
         writer.append(b'{"n":%d}' % number)
@@ -387,7 +388,7 @@ def test_any_bytes_at_all_are_read_to_the_end_without_a_crash(parts: list[bytes]
 FULL_DISK = """
 import errno, resource, signal, sys
 from pathlib import Path
-from crawler.workspace.spool import SpoolError, Writer
+from crawler.workspace.files.spool import LogError, Writer
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -397,13 +398,13 @@ try:
     while True:
         writer.append(b'{"n":%d}' % written)
         written += 1
-except SpoolError as problem:
+except LogError as problem:
     assert problem.errno == errno.EFBIG, problem
     assert "make room" in str(problem), problem
 for attempt in (lambda: writer.append(b'{"n":0}'), writer.sync):
     try:
         attempt()
-    except SpoolError:
+    except LogError:
         continue
     raise SystemExit("a broken writer went on")
 writer.close()
@@ -436,10 +437,10 @@ def test_a_failed_fsync_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(spool.os, "fsync", fail)
-    with pytest.raises(SpoolError, match="cannot be made durable"):
+    with pytest.raises(LogError, match="cannot be made durable"):
         writer.sync()
     for attempt in (writer.sync, lambda: writer.append(body(2))):
-        with pytest.raises(SpoolError):
+        with pytest.raises(LogError):
             attempt()
     writer.close()
     writer.close()
@@ -483,6 +484,6 @@ def test_a_reader_makes_an_unfinished_segment_durable_before_it_leaves_it(
 def test_two_writers_in_one_folder_do_not_share_a_segment(tmp_path: Path) -> None:
     first, second = Writer(tmp_path), Writer(tmp_path)
     first.append(body(1))
-    with pytest.raises(SpoolError, match="cannot be started"):
+    with pytest.raises(LogError, match="cannot be started"):
         second.append(body(2))
     assert read_all(tmp_path)[0] == [seal_line(body(1))[:-1]]

@@ -42,6 +42,7 @@ from crawler.pace.decisions import (
     settle,
 )
 from crawler.workspace.clock import read_clock
+from crawler.workspace.door import GateError
 
 _SLOT = 128
 _MAGIC = b"SRG1"
@@ -140,14 +141,10 @@ def newest(data: bytes) -> tuple[int, GateRecord] | None:
 # -- doing ------------------------------------------------------------------------------------------------
 
 
-class GateError(OSError):
-    """The gate file cannot be written: no request may leave."""
-
-
-class Gate:
+class GateFile:
     """One domain's gate, opened by one process. Use by one thread at a time.
 
-    `try_enter` … `leave` surround a request. In between others only find it busy.
+    `try_enter` … `finish` surround a request. In between others only find it busy.
     """
 
     def __init__(self, path: Path, clock: Callable[[], Moment] = read_clock) -> None:
@@ -172,7 +169,7 @@ class Gate:
         adjust: Callable[[GateRecord], GateRecord] | None = None,
         crawl_delay_ms: int | None = None,
     ) -> tuple[Admission, Moment]:
-        """Ask to send one request now. On `Open` the gate is held until `leave`.
+        """Ask to send one request now. On `Open` the gate is held until `finish`.
 
         `delay_ms` is the least distance by the config. `crawl_delay_ms` is what the host to be asked wants, where
         that is known; the record keeps it, and what the host asked before wants counts once more.
@@ -200,7 +197,7 @@ class Gate:
             if not isinstance(admission, Open):
                 self._unlock()
 
-    def leave(self, *, is_ledgered: bool = False) -> Moment:
+    def finish(self, *, is_ledgered: bool = False) -> Moment:
         """The request has ended, just now. `is_ledgered` counts it as written down elsewhere."""
         now = self._clock()
         record = self.record
@@ -224,7 +221,7 @@ class Gate:
         finally:
             self._unlock()
 
-    def look(self) -> GateRecord:
+    def read(self) -> GateRecord:
         """The record as it is now, without holding the gate."""
         return self._read()
 

@@ -1,4 +1,4 @@
-"""Doorbells: named pipes that end a stage's wait early. They carry no data, and a lost ring costs only time."""
+"""Bells: named pipes that end a stage's wait early. They carry no data, and a lost ring costs only time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 
-class Bell:
+class BellPipe:
     """The listening end. One process listens on a path; anyone may ring it."""
 
     def __init__(self, path: Path) -> None:

@@ -7,12 +7,7 @@ import os
 from pathlib import Path
 
 
-def fair_share(limit: int, fetchers: int) -> int:
-    """How many of `limit` requests on the wire one of `fetchers` processes may claim."""
-    return max(1, -(-limit // max(1, fetchers)))
-
-
-class Slots:
+class SlotFiles:
     """The permits of `max-concurrent-pages-open`, shared by every fetcher on a workspace.
 
     A slot is a lock file; whoever holds it may have one request on the wire. The kernel frees the slots of a
@@ -28,8 +23,8 @@ class Slots:
     def held(self) -> int:
         return len(self._held)
 
-    def take(self, wanted: int) -> None:
-        """Take up to `wanted` slots more, as far as any are free."""
+    def acquire(self, wanted: int) -> None:
+        """Acquire up to `wanted` more slots, as far as any are free."""
         enough = len(self._held) + wanted
         for number in range(self._limit):
             if len(self._held) >= enough:
@@ -45,7 +40,7 @@ class Slots:
             self._held[number] = descriptor
 
     def give_back(self, count: int) -> None:
-        """Let go of so many of those that are held."""
+        """Give back so many of those held."""
         while count > 0 and self._held:
             _, descriptor = self._held.popitem()
             os.close(descriptor)

@@ -26,14 +26,15 @@ from crawler.pace.decisions import (
     Open,
     Shut,
     admit,
+    fair_share,
     for_run,
     is_in_force,
     next_allowed,
     resting,
     settle,
 )
-from crawler.pace.gate import Gate, newest, pack, unpack
-from crawler.pace.slots import Slots, fair_share
+from crawler.workspace.files.gate_file import GateFile, newest, pack, unpack
+from crawler.workspace.files.slot_files import SlotFiles
 
 BOOT, OTHER_BOOT = "0" * 31 + "1", "0" * 31 + "2"
 MS = 1_000_000
@@ -58,18 +59,18 @@ def clock() -> Clock:
     return Clock()
 
 
-def gate_at(folder: Path, clock: Clock) -> Gate:
-    return Gate(folder / "example.com", clock)
+def gate_at(folder: Path, clock: Clock) -> GateFile:
+    return GateFile(folder / "example.com", clock)
 
 
-def enter(gate: Gate, *, run: int = 1, limit: int = 100, crawl_delay_ms: int | None = None) -> object:
+def enter(gate: GateFile, *, run: int = 1, limit: int = 100, crawl_delay_ms: int | None = None) -> object:
     return gate.try_enter(run, DELAY, limit, crawl_delay_ms=crawl_delay_ms)[0]
 
 
-def ask(gate: Gate, clock: Clock, took_ms: int = 10) -> None:
+def ask(gate: GateFile, clock: Clock, took_ms: int = 10) -> None:
     assert isinstance(enter(gate), Open)
     clock.pass_ms(took_ms)
-    gate.leave()
+    gate.finish()
 
 
 # -- deciding ----------------------------------------------------------------------------------------------
@@ -170,28 +171,28 @@ TRIED = Tried(job=7, retries=2, has_waited=True)
 
 def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_that_request(tmp_path: Path) -> None:
     clock = Clock()
-    gate = Gate(tmp_path / "gate", clock)
+    gate = GateFile(tmp_path / "gate", clock)
     assert isinstance(gate.try_enter(1, DELAY, 99)[0], Open)
-    gate.leave()
+    gate.finish()
     gate.update(1, partial(resting, seconds=120, tried=TRIED))
     gate.close()
-    other = Gate(tmp_path / "gate", clock)  # another process, after a crash
+    other = GateFile(tmp_path / "gate", clock)  # another process, after a crash
     ended = clock.now.mono_ns
     assert other.try_enter(1, DELAY, 99)[0] == NotYet(ended + 120 * 10**9)
     clock.pass_ms(120_000)
     assert isinstance(other.try_enter(1, DELAY, 99)[0], Open)
-    other.leave()
+    other.finish()
     assert other.try_enter(1, DELAY, 99)[0] == NotYet(clock.now.mono_ns + DELAY * 1_000_000)
 
 
 def test_what_a_visit_has_tried_is_known_until_another_run_begins(tmp_path: Path) -> None:
     clock = Clock()
-    gate = Gate(tmp_path / "gate", clock)
+    gate = GateFile(tmp_path / "gate", clock)
     gate.update(1, partial(resting, seconds=0, tried=TRIED))
     assert isinstance(gate.try_enter(1, DELAY, 99)[0], Open)
-    assert Gate(tmp_path / "gate", clock).look().tried == TRIED  # the fetcher may be killed right now
-    gate.leave()
-    assert Gate(tmp_path / "gate", clock).look().tried == TRIED
+    assert GateFile(tmp_path / "gate", clock).read().tried == TRIED  # the fetcher may be killed right now
+    gate.finish()
+    assert GateFile(tmp_path / "gate", clock).read().tried == TRIED
     clock.pass_ms(DELAY)
     assert isinstance(gate.try_enter(2, DELAY, 99)[0], Open)
     assert gate.record.tried == UNTRIED
@@ -234,7 +235,7 @@ def test_a_gate_spaces_requests_and_counts_them(tmp_path: Path, clock: Clock) ->
     assert isinstance(enter(gate), NotYet)
     clock.pass_ms(DELAY)
     ask(gate, clock)
-    assert gate.look().sent == 2
+    assert gate.read().sent == 2
     gate.close()
 
 
@@ -242,7 +243,7 @@ def test_another_opening_of_the_gate_finds_it_busy_during_a_request(tmp_path: Pa
     mine, theirs = gate_at(tmp_path, clock), gate_at(tmp_path, clock)
     assert isinstance(enter(mine), Open)
     assert isinstance(enter(theirs), Busy)
-    mine.leave()
+    mine.finish()
     assert isinstance(enter(theirs), NotYet)
     mine.close()
     theirs.close()
@@ -257,21 +258,21 @@ def test_the_clock_and_the_budget_survive_a_restart(tmp_path: Path, clock: Clock
     clock.pass_ms(DELAY)
     assert enter(second, limit=1) == Shut(Closure("request-limit", 1, 1))
     assert isinstance(enter(second, run=2, limit=1), Open)
-    second.leave()
+    second.finish()
     second.close()
 
 
 def test_the_crawl_delay_of_a_host_outlives_the_process_that_learned_it(tmp_path: Path, clock: Clock) -> None:
     first = gate_at(tmp_path, clock)
     assert isinstance(enter(first, crawl_delay_ms=5000), Open)
-    first.leave()
+    first.finish()
     first.close()
     second = gate_at(tmp_path, clock)
     clock.pass_ms(4999)
     assert isinstance(enter(second), NotYet)
     clock.pass_ms(1)
     assert isinstance(enter(second), Open)
-    second.leave()
+    second.finish()
     second.close()
 
 
@@ -279,13 +280,13 @@ def test_a_killed_holder_has_counted_its_request_and_costs_a_whole_delay(tmp_pat
     """`kill -9` with a request on the wire: the kernel frees the lock, the record says what was under way."""
     path = tmp_path / "example.com"
     code = (
-        "import sys, pathlib; from crawler.pace.gate import Gate; "
-        f"gate = Gate(pathlib.Path({str(path)!r})); print(gate.try_enter(1, 1000, 9)[0], flush=True); sys.stdin.read()"
+        "import sys, pathlib; from crawler.workspace.files.gate_file import GateFile; "
+        f"gate = GateFile(pathlib.Path({str(path)!r})); print(gate.try_enter(1, 1000, 9)[0], flush=True); sys.stdin.read()"
     )
     victim = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert victim.stdout is not None and victim.stdin is not None
     assert victim.stdout.readline().startswith(b"Open")
-    gate = Gate(path)
+    gate = GateFile(path)
     assert isinstance(gate.try_enter(1, DELAY, 9)[0], Busy)
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
@@ -294,7 +295,7 @@ def test_a_killed_holder_has_counted_its_request_and_costs_a_whole_delay(tmp_pat
     admission, now = gate.try_enter(1, DELAY, 9)
     assert isinstance(admission, NotYet)
     assert admission.at_ns == now.mono_ns + DELAY * MS
-    assert gate.look().sent == 1
+    assert gate.read().sent == 1
     gate.close()
 
 
@@ -308,7 +309,7 @@ def test_the_wait_after_a_death_does_not_begin_anew_with_each_look(tmp_path: Pat
     assert enter(heir) == first
     clock.pass_ms(DELAY // 2)
     assert isinstance(enter(heir), Open)
-    heir.leave()
+    heir.finish()
     heir.close()
 
 
@@ -318,7 +319,7 @@ def test_a_gate_file_of_rubbish_costs_a_delay_and_nothing_else(tmp_path: Path, c
     assert isinstance(enter(gate), NotYet)
     clock.pass_ms(DELAY)
     assert isinstance(enter(gate), Open)
-    gate.leave()
+    gate.finish()
     gate.close()
 
 
@@ -330,7 +331,7 @@ def test_a_closure_is_remembered_for_the_run(tmp_path: Path, clock: Clock) -> No
     again = gate_at(tmp_path, clock)
     assert enter(again) == Shut(closes)
     assert isinstance(enter(again, run=2), Open)
-    again.leave()
+    again.finish()
     again.close()
 
 
@@ -341,7 +342,7 @@ def test_no_history_brings_two_requests_closer_than_the_delay(
     """Restarts, deaths with a request out, reboots, wall clock jumps and a second fetcher, in any order."""
     clock = Clock()
     path = tmp_path_factory.mktemp("gate") / "d"
-    gate = Gate(path, clock)
+    gate = GateFile(path, clock)
     true_ms = 0  # time that really passed, whatever the clocks say
     ends: list[int] = []
     for event in history:
@@ -351,20 +352,20 @@ def test_no_history_brings_two_requests_closer_than_the_delay(
         elif event == "reboot":
             gate.close()
             clock.now = Moment(OTHER_BOOT if clock.now.boot == BOOT else BOOT, 10 * MS, clock.now.wall_ms)
-            gate = Gate(path, clock)
+            gate = GateFile(path, clock)
         elif event == "wall":
             clock.now = clock.now._replace(wall_ms=clock.now.wall_ms - 10**9)
         elif event == "other":
             gate.close()
-            gate = Gate(path, clock)
+            gate = GateFile(path, clock)
         else:
             if isinstance(enter(gate), Open):
                 assert not ends or true_ms - ends[-1] >= DELAY
                 if event == "ask":
-                    gate.leave()
+                    gate.finish()
                 else:
                     gate.close()
-                    gate = Gate(path, clock)
+                    gate = GateFile(path, clock)
                 ends.append(true_ms)
     gate.close()
 
@@ -373,12 +374,12 @@ def test_no_history_brings_two_requests_closer_than_the_delay(
 
 
 def test_slots_are_shared_and_never_more_than_the_limit(tmp_path: Path) -> None:
-    mine, theirs = Slots(tmp_path, 3), Slots(tmp_path, 3)
-    mine.take(2)
-    theirs.take(5)
+    mine, theirs = SlotFiles(tmp_path, 3), SlotFiles(tmp_path, 3)
+    mine.acquire(2)
+    theirs.acquire(5)
     assert (mine.held, theirs.held) == (2, 1)
     mine.give_back(1)
-    theirs.take(5)
+    theirs.acquire(5)
     assert (mine.held, theirs.held) == (1, 2)
     mine.close()
     theirs.close()

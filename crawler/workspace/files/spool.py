@@ -1,7 +1,7 @@
 """Append-only JSONL segments: one writer a folder, any number of readers with bookmarks.
 
-Three rooms: a line (`seal_line`, `is_whole`), a writer (appends, rolls, syncs) and a reader (verifies, tails,
-sets broken lines aside).
+Three parts: a line (`seal_line`, `is_whole`), a writer (appends, rolls, syncs) and a reader (verifies, tails,
+reports damage).
 
 A folder holds `000000000001.jsonl`, `000000000002.jsonl`, …; only the last one grows, and a writer never opens
 an old one again: after a crash it starts the next. So a segment with a successor is sealed, and a torn tail in
@@ -20,12 +20,11 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crawler.model.errors import SumiError
-from crawler.workspace.atomic import sync_folder
+from crawler.workspace.files.atomic import sync_folder
+from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 _SUFFIX = ".jsonl"
@@ -34,10 +33,6 @@ _SEAL_LENGTH = len(_SEAL) + 8 + 2  # ,"crc":"01234567"}
 _CHUNK = 1 << 20
 _SEALED_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _NAME = re.compile(r"(\d{12})\.jsonl", re.ASCII)
-
-
-class SpoolError(SumiError, OSError):
-    """The spool could not be written. What was appended before the last `sync` may not be there."""
 
 
 # -- a line -----------------------------------------------------------------------------------------------
@@ -59,36 +54,6 @@ def is_whole(line: bytes) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cursor:
-    """A place in a spool: before the line that starts at `offset` of `segment`. Segment 0 is before all."""
-
-    segment: int = 0
-    offset: int = 0
-
-
-_BEGINNING = Cursor()
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One verified line. `end` is the cursor behind it."""
-
-    body: bytes
-    end: Cursor
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Bytes that were never, or are no longer, a line."""
-
-    folder: Path
-    segment: int
-    offset: int
-    raw: bytes
-    reason: str
-
-
 # -- segments ---------------------------------------------------------------------------------------------
 
 
@@ -106,17 +71,17 @@ def segments(folder: Path) -> list[int]:
 
 
 def end_of(folder: Path) -> Cursor:
-    """The cursor behind everything that is in a spool now."""
+    """The cursor after everything that is in a spool now."""
     while numbers := segments(folder):
         try:
             return Cursor(numbers[-1], segment_path(folder, numbers[-1]).stat().st_size)
         except FileNotFoundError:
-            continue  # cleaned up between the two looks
+            continue  # removed between the listing and the stat
     return Cursor()
 
 
-def bytes_between(folder: Path, cursor: Cursor) -> int:
-    """How many bytes lie behind a cursor, unread?"""
+def bytes_after(folder: Path, cursor: Cursor) -> int:
+    """Unread bytes after a cursor."""
     total = 0
     for number in segments(folder):
         if number >= cursor.segment:
@@ -136,7 +101,7 @@ class Writer:
     """Appends lines to a folder's newest segment; the only writer there.
 
     Each append is in the kernel's hands when it returns, so it survives the death of this process; `sync` makes
-    all appends so far survive the machine's. The first error ends this writer: nothing is appended behind bytes
+    all appends so far survive the machine's. The first error ends this writer: nothing is appended after bytes
     of unknown fate, and a failed fsync is not tried again (the kernel may have dropped the pages).
     """
 
@@ -168,11 +133,11 @@ class Writer:
 
     @property
     def end(self) -> Cursor:
-        """The cursor behind the last append."""
+        """The cursor after the last append."""
         return Cursor(self._number, self._size) if self._descriptor is not None else Cursor(self._number + 1, 0)
 
     def append(self, body: bytes) -> Cursor:
-        """Append one JSON object; returns the cursor behind it. Raises SpoolError."""
+        """Append one JSON object; returns the cursor after it. Raises LogError."""
         return self._write(seal_line(body))
 
     def append_all(self, bodies: Iterable[bytes]) -> Cursor:
@@ -181,12 +146,13 @@ class Writer:
         return self._write(data) if data else self.end
 
     def sync(self) -> None:
-        """Return once everything appended so far would survive a power cut. Raises SpoolError."""
+        """Return once everything appended so far would survive a power cut. Raises LogError."""
         self.begin_sync()()
 
     def begin_sync(self) -> Callable[[], None]:
-        """What makes everything appended so far durable: to be called once, by whichever thread, and while others
-        append if need be. It raises SpoolError, as nothing appended since is durable then either.
+        """A function that makes everything appended so far durable. Call it once, from any thread, while others append.
+
+        It raises LogError; nothing appended since is durable then either.
         """
         self._require_sound()
         if not self._is_dirty or self._descriptor is None:
@@ -204,7 +170,7 @@ class Writer:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Sync, and let the segment go. Safe to call twice."""
+        """Sync, and close the segment. Safe to call twice."""
         if self._descriptor is None:
             return
         try:
@@ -246,30 +212,30 @@ class Writer:
 
     def _require_sound(self) -> None:
         if self._broken is not None:
-            raise SpoolError(self._broken)
+            raise LogError(self._broken)
 
-    def _break(self, what: str, problem: OSError) -> SpoolError:
+    def _break(self, what: str, problem: OSError) -> LogError:
         self._broken = (
             f"the spool {self.folder} {what}: {problem.strerror}; make room or mend the disk, then start again"
         )
-        return SpoolError(problem.errno, self._broken)
+        return LogError(problem.errno, self._broken)
 
 
 class Reader:
     """Tails a spool from a cursor across segments, returning only verified lines.
 
-    What is broken goes to `on_damage` once for each stretch and is stepped over. A tail without its newline at
-    the end of the newest segment is waited for; once a newer segment exists it is taken if it is whole all the
-    same (only its newline is missing or damaged), else it is damage.
+    Each damaged stretch is reported to `on_damage` once and passed over. A tail without its newline at the end of
+    the newest segment is waited for. Once a newer segment exists, that tail is returned if it verifies (only its
+    newline is missing or damaged), else it is damage.
 
-    `will_sync`: what is read will be built upon, and `sync` must be able to make all of it durable first.
+    `will_sync`: the caller builds on what it reads, so `sync` must be able to make all of it durable first.
     """
 
     def __init__(
         self,
         folder: Path,
-        cursor: Cursor = _BEGINNING,
-        on_damage: Callable[[Damage], None] | None = None,
+        cursor: Cursor = BEGINNING,
+        on_damage: OnDamage | None = None,
         *,
         will_sync: bool = False,
     ) -> None:
@@ -282,7 +248,7 @@ class Reader:
         self._is_unsynced = False
 
     def read(self, limit: int = 1000) -> list[Line]:
-        """Up to `limit` lines that are there now; the cursor moves behind the last of them."""
+        """Up to `limit` lines that are there now; the cursor moves past the last of them."""
         lines: list[Line] = []
         while len(lines) < limit:
             if not self._open_current():
@@ -308,6 +274,14 @@ class Reader:
             os.fsync(self._descriptor)
         self._is_unsynced = False
 
+    def unread_bytes(self) -> int:
+        """Bytes after the cursor, as far as they are written."""
+        return bytes_after(self.folder, self.cursor)
+
+    def damage(self, line: Line, reason: str) -> Damage:
+        """The damage that a verified line is, if it holds no record."""
+        return line_damage(self.folder, line, reason)
+
     def close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -330,7 +304,7 @@ class Reader:
         return self._step_to_next([])
 
     def _step_to_next(self, lines: list[Line]) -> bool:
-        """Move to the next segment, if there is one; what is left unread here will never be completed."""
+        """Move to the next segment, if there is one; the unread rest of this one will never be completed."""
         following = [number for number in segments(self.folder) if number > self.cursor.segment]
         if not following:
             return False
@@ -339,17 +313,17 @@ class Reader:
             while chunk := os.pread(self._descriptor, _CHUNK, self.cursor.offset + len(rest)):
                 rest += chunk
             if b"\n" in rest:
-                return True  # grew between the two looks: read on here first
+                return True  # it grew meanwhile: read on here first
             if rest:
                 self._take(rest, lines, len(lines) + len(rest), "torn tail")
-            # The writer may have died before it could sync this segment, and `sync` will look at the next one only.
+            # The writer may have died before it could sync this segment, and `sync` will only sync the next one.
             self.sync()
         self.close()
         self.cursor = Cursor(following[0], 0)
         return self._open_current()
 
     def _read_chunk(self, lines: list[Line], limit: int) -> bool:
-        """Take whole lines at the cursor. Was there at least one newline to move behind?"""
+        """Take whole lines at the cursor. False: there was no newline to move past."""
         assert self._descriptor is not None
         data = os.pread(self._descriptor, _CHUNK, self.cursor.offset)
         last = data.rfind(b"\n")
@@ -366,7 +340,7 @@ class Reader:
         return True
 
     def _take(self, data: bytes, lines: list[Line], limit: int, reason: str) -> None:
-        """Sort the bytes at the cursor into lines and damage, and move the cursor behind them."""
+        """Sort the bytes at the cursor into lines and damage, and move the cursor past them."""
         number, base = self.cursor.segment, self.cursor.offset
         damaged_from: int | None = None
         stop = 0
@@ -390,7 +364,43 @@ class Reader:
         self.cursor = Cursor(number, base + stop)
 
     def _report(self, raw: bytes, number: int, offset: int, reason: str) -> None:
-        self._on_damage(Damage(self.folder, number, offset, raw.removesuffix(b"\n"), reason))
+        place = str(segment_path(self.folder, number))
+        self._on_damage(Damage(place, number, offset, raw.removesuffix(b"\n"), reason))
+
+
+def line_damage(folder: Path, line: Line, reason: str) -> Damage:
+    """The damage that a verified line is, if it holds no record."""
+    start = line.end.offset - len(line.body) - 1
+    return Damage(str(segment_path(folder, line.end.segment)), line.end.segment, start, line.body, reason)
+
+
+def remove_segment(folder: Path, number: int) -> None:
+    segment_path(folder, number).unlink(missing_ok=True)
+
+
+def remove_segments_before(folder: Path, number: int) -> None:
+    """Remove older segments of a spool that is only ever tailed."""
+    for older in segments(folder):
+        if older < number:
+            remove_segment(folder, older)
+
+
+def segment_lines(folder: Path, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
+    """The lines of one segment alone."""
+
+    def report(damage: Damage) -> None:
+        if on_damage is not None and damage.segment == number:  # the reader goes on into the next segment
+            on_damage(damage)
+
+    reader = Reader(folder, Cursor(number, 0), report)
+    try:
+        while lines := reader.read(200):
+            for line in lines:
+                if line.end.segment != number:
+                    return
+                yield line
+    finally:
+        reader.close()
 
 
 def _records(data: bytes) -> Iterator[tuple[int, int, bytes | None]]:

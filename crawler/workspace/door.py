@@ -1,0 +1,340 @@
+"""The door to everything that the stages share. Stages speak to these interfaces, never to paths or locks.
+
+`crawler.workspace.files` implements them with files on one machine; another engine may follow. One contract suite
+(`tests/crawler/workspace/test_contract.py`) runs over all implementations.
+
+Promises that every implementation keeps:
+
+- a record is returned by readers exactly as it was appended, or not at all;
+- a domain is claimed by at most one holder, and each claim of a domain has a greater `token` than all before;
+- a gate lets one request to its domain through at a time, across all holders, and remembers when it ended;
+- roles, claims, slots and gates of a process that dies are free again without anybody's help;
+- a bell may be lost; flags, heartbeats and documents are read as they were last written, whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from crawler.model.errors import SumiError
+from crawler.model.moments import Moment
+from crawler.model.records import Job
+from crawler.pace.decisions import Admission, GateRecord
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogReader, LogWriter, OnDamage
+
+STAGES = ("scheduler", "fetcher", "ingest")
+
+
+class WorkspaceError(SumiError):
+    """The workspace cannot be used; the message says why and what to do."""
+
+
+class RoleTaken(WorkspaceError):
+    """Another live process already has this role in this workspace."""
+
+    def __init__(self, role: str, workspace: str) -> None:
+        super().__init__(
+            f"another {role} is already at work in {workspace}; stop it first, or give this one its own --workspace"
+        )
+        self.role = role
+
+
+class GateError(OSError):
+    """A gate cannot be kept: no request to its domain may leave."""
+
+
+class Held(Protocol):
+    """Something that one process holds until it releases it, or dies."""
+
+    def release(self) -> None:
+        """Safe to call twice."""
+
+
+class Claim(Held, Protocol):
+    """The right to be a domain's one fetcher."""
+
+    @property
+    def token(self) -> int:
+        """The fencing number: greater than that of every earlier claim of this domain."""
+
+
+class Gate(Protocol):
+    """One domain's gate. Every request to the domain passes it; `try_enter` … `finish` surround one request.
+
+    Used by one thread at a time. In between, every other holder finds the gate busy.
+    """
+
+    record: GateRecord  # as this process last read or wrote it
+
+    def try_enter(
+        self,
+        run: int,
+        delay_ms: int,
+        limit: int,
+        adjust: Callable[[GateRecord], GateRecord] | None = None,
+        crawl_delay_ms: int | None = None,
+    ) -> tuple[Admission, Moment]:
+        """Ask to send one request now. On `Open` the gate is held until `finish`, and the request is counted.
+
+        `delay_ms` is the least distance by the config, `crawl_delay_ms` that of the host to be asked, if known.
+        `adjust` may change the record first.
+        """
+
+    def finish(self, *, is_ledgered: bool = False) -> Moment:
+        """The request has ended just now. `is_ledgered`: it is counted as recorded in a ledger already."""
+
+    def update(self, run: int, adjust: Callable[[GateRecord], GateRecord]) -> bool:
+        """Change the record without a request. False: the gate is busy, and nothing was changed."""
+
+    def read(self) -> GateRecord:
+        """The record as it is now, without holding the gate."""
+
+    def close(self) -> None:
+        """Close the gate's handle."""
+
+
+class Slots(Protocol):
+    """The permits of `max-concurrent-pages-open`: one slot, one request on the wire."""
+
+    @property
+    def held(self) -> int:
+        """Slots that this process holds."""
+
+    def acquire(self, wanted: int) -> None:
+        """Acquire up to `wanted` more slots, as far as any are free."""
+
+    def give_back(self, count: int) -> None:
+        """Give back so many of those held; none if `count` is not positive."""
+
+    def close(self) -> None:
+        """Give all back."""
+
+
+class Bell(Protocol):
+    """The listening end of a stage's bell."""
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep up to `seconds`. True: somebody rang."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+class ResultLogs(Protocol):
+    """The result logs, one for each writer: the fetchers, and the scheduler for its decisions. They are kept."""
+
+    def writers(self) -> list[str]:
+        """Names of all who have ever written results here, sorted."""
+
+    def writer(self, name: str, *, segment_bytes: int) -> LogWriter:
+        """The writing end of a log; its first append starts a new segment."""
+
+    def reader(
+        self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False
+    ) -> LogReader:
+        """A reader from `start` on."""
+
+    def end(self, name: str) -> Cursor:
+        """The cursor after everything that is in a log now."""
+
+    def is_line_end(self, name: str, cursor: Cursor) -> bool:
+        """Can a reader have stopped at this cursor? False: it belongs to another log of the same name."""
+
+    def segments(self, name: str) -> list[int]:
+        """Numbers of the segments that are there, oldest first."""
+
+    def segment_lines(self, name: str, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
+        """The lines of one segment alone."""
+
+    def segment_damage(self, name: str, line: Line, reason: str) -> Damage:
+        """The damage that a verified line of a segment is, if it holds no record."""
+
+    def segment_bytes(self, name: str, number: int) -> int:
+        """The size of a segment; 0 if it is gone."""
+
+    def make_durable(self, name: str, numbers: Iterable[int]) -> None:
+        """Sync segments that another process wrote. Segments that are gone are passed over."""
+
+    def remove_segment(self, name: str, number: int) -> None:
+        """Delete one segment. What is gone cannot be replayed."""
+
+    def quarantine(self, name: str, damage: Damage) -> str:
+        """Keep damaged bytes aside; returns the place, for people."""
+
+
+class JobWriter(Protocol):
+    """The scheduler's end of the job windows. Window numbers are never used twice, over all starts."""
+
+    def write(self, domain: str, jobs: Sequence[Job]) -> int:
+        """Release these jobs as one window; returns its number. Raises WorkspaceError."""
+
+    def windows(self) -> Iterator[JobWindow]:
+        """Every window that is there, with those of its jobs that can be read."""
+
+    def remove(self, domain: str, number: int) -> None:
+        """None of this window's pages waits any more."""
+
+    def is_worked_off(self, domain: str) -> bool:
+        """Has a fetcher's bookmark passed every job of this domain?"""
+
+    def remove_all(self) -> None:
+        """Remove every window: at the end of a run no job is left to do."""
+
+    def clean(self) -> None:
+        """Remove what domains without jobs leave, unless a fetcher holds one of them."""
+
+
+class JobWindow(Protocol):
+    """One released window, as found after a restart."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def jobs(self) -> Sequence[Job]: ...
+
+    def remove(self) -> None:
+        """Delete it: none of its pages waits."""
+
+
+class HintLog(Protocol):
+    """A log that is only ever tailed: releases for the fetchers, the feed for the scheduler. A loss costs time only."""
+
+    def writer(self, *, segment_bytes: int, durable: bool = False) -> LogWriter:
+        """The writing end."""
+
+    def reader(self) -> LogReader:
+        """A reader of everything that is appended from now on."""
+
+    def recent_reader(self) -> LogReader:
+        """A reader that begins a little earlier: at the start of the newest segment."""
+
+    def remove_before(self, segment: int) -> None:
+        """Remove older segments: nobody reads them again."""
+
+
+class Workspace(Protocol):
+    """Everything that the stages of one crawl share."""
+
+    @property
+    def name(self) -> str:
+        """How messages refer to this workspace."""
+
+    @property
+    def results(self) -> ResultLogs: ...
+    @property
+    def releases(self) -> HintLog: ...
+    @property
+    def feed(self) -> HintLog: ...
+
+    # -- the workspace itself ------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Has anybody used this workspace before?"""
+
+    def check_format(self) -> None:
+        """Raise WorkspaceError if what is here has a format that this program does not read."""
+
+    def prepare(self, *, is_to_be_cleared: bool = False) -> None:
+        """Make it ready for stages. Raises WorkspaceError. `is_to_be_cleared`: the format does not matter."""
+
+    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+        """Move everything that was crawled aside under `stamp`, and prepare anew; returns where it is, for people.
+
+        None: there was nothing. The gates of domains asked within `recent_seconds` stay, with budgets begun anew.
+        """
+
+    def is_aside(self, stamp: str) -> bool:
+        """Was something moved aside under this stamp before?"""
+
+    # -- roles ---------------------------------------------------------------------------------------
+
+    def take_role(self, role: str) -> Held:
+        """Become the one `role` of this workspace, until released. Raises RoleTaken."""
+
+    def is_role_taken(self, role: str) -> bool:
+        """Is a live process in this role now?"""
+
+    def roles(self) -> list[str]:
+        """Names of all roles that were ever taken here."""
+
+    # -- domains -------------------------------------------------------------------------------------
+
+    def claim(self, domain: str) -> Claim | None:
+        """Become the one fetcher of a domain; None if another one is."""
+
+    def bookmark(self, domain: str) -> Bookmark:
+        """The domain's bookmark; the very beginning where there is none that can be read."""
+
+    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
+        """Replace the domain's bookmark, durably. Its results must be durable already.
+
+        Only the first one of a claim must survive a power cut: it names the log to read. Later ones may fall back.
+        """
+
+    def job_writer(self) -> JobWriter:
+        """The scheduler's end of the job windows."""
+
+    def jobs(self, domain: str, start: Cursor = BEGINNING) -> LogReader:
+        """A reader of the domain's jobs."""
+
+    def domains_with_jobs(self) -> list[str]:
+        """Every domain that has jobs, worked off or not."""
+
+    def waiting_job_bytes(self) -> Mapping[str, int]:
+        """Bytes of jobs after the bookmark, by domain; only domains that have some. Names may be shortened."""
+
+    def gate(self, domain: str, clock: Callable[[], Moment]) -> Gate:
+        """The domain's gate. Raises GateError (an OSError) where it cannot be kept: then no request may leave."""
+
+    def slots(self, limit: int) -> Slots:
+        """The permits of `max-concurrent-pages-open`."""
+
+    # -- robots.txt ----------------------------------------------------------------------------------
+
+    def robots(self, host: str) -> bytes | None:
+        """The kept robots.txt record of a host; None if there is none."""
+
+    def keep_robots(self, host: str, content: bytes) -> None:
+        """Keep it. A failure is ignored: it is asked for once more than needed."""
+
+    # -- flags, bells, heartbeats --------------------------------------------------------------------
+
+    def is_flagged(self, word: str, stage: str | None = None) -> bool:
+        """Is `pause` or `stop` set for this stage, or for all? Without a stage: for all."""
+
+    def flags(self) -> list[str]:
+        """Names of the flags that are set: `pause`, `stop.fetcher`, …"""
+
+    def set_flag(self, word: str, stage: str | None = None) -> None:
+        """Raises WorkspaceError."""
+
+    def clear_flag(self, word: str, stage: str | None = None) -> bool:
+        """Was it set? Raises WorkspaceError."""
+
+    def bell(self, name: str) -> Bell:
+        """Listen on a bell. One process listens on a name."""
+
+    def ring(self, name: str) -> None:
+        """End the wait of the stage that listens under this name; nobody listening is fine."""
+
+    def bells(self) -> list[str]:
+        """Names under which somebody has ever listened."""
+
+    def beat(self, name: str, content: bytes) -> None:
+        """Replace a process's heartbeat. A failure is ignored."""
+
+    def heartbeats(self) -> dict[str, bytes]:
+        """The last heartbeat of every process, by its name."""
+
+    def record_crash(self, name: str, text: str) -> str:
+        """Keep the traceback of a stage that crashed; returns the place, for people."""
+
+    # -- small documents: the run, the last config ----------------------------------------------------
+
+    def document(self, name: str) -> bytes | None:
+        """A small shared document (`run`, `config`, `crawl`); None if there is none."""
+
+    def write_document(self, name: str, content: bytes) -> None:
+        """Replace it, durably and as a whole."""

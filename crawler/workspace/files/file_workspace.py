@@ -1,0 +1,275 @@
+"""The workspace as a folder of files: `FileWorkspace` is what `crawler.workspace.door.Workspace` describes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from crawler.model.moments import Moment
+from crawler.model.records import Job
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.door import STAGES, RoleTaken, WorkspaceError
+from crawler.workspace.files.atomic import write_atomically
+from crawler.workspace.files.bell_pipes import BellPipe, ring
+from crawler.workspace.files.gate_file import GateFile
+from crawler.workspace.files.hint_spools import HintSpool
+from crawler.workspace.files.job_spools import JobSpools, read_bookmark, write_bookmark
+from crawler.workspace.files.layout import Layout, domain_of
+from crawler.workspace.files.leases import Lease, try_lease
+from crawler.workspace.files.result_spools import ResultSpools
+from crawler.workspace.files.slot_files import SlotFiles
+from crawler.workspace.files.spool import Reader, bytes_after
+from crawler.workspace.log import BEGINNING, Cursor
+from crawler.workspace.reading import read_records
+
+FORMAT = 1  # of everything in a workspace; `spool/format` says which one is there
+_MOVED_ASIDE = ("spool", "state", "status", "quarantine")
+
+
+class FileWorkspace:
+    """A workspace below one folder. Making one touches nothing; `prepare` makes the folders."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root)
+        self.results = ResultSpools(self.layout)
+        self.releases = HintSpool(self.layout.releases)
+        self.feed = HintSpool(self.layout.feed)
+
+    @property
+    def name(self) -> str:
+        return str(self.layout.root)
+
+    # -- the workspace itself ------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        return self.layout.root.is_dir()
+
+    def check_format(self) -> None:
+        try:
+            found = self.layout.format_file.read_text("utf-8", "replace").strip()[:20]
+        except OSError:
+            return  # nothing is here yet, or the first stage that uses it reports what is wrong
+        if found != str(FORMAT):
+            raise WorkspaceError(
+                f"the workspace {self.name} has format {found!r}, this program reads {FORMAT}; use the version that "
+                "made it, start from nothing with --fresh, or give another --workspace"
+            )
+
+    def prepare(self, *, is_to_be_cleared: bool = False) -> None:
+        if not is_to_be_cleared:
+            self.check_format()
+        try:
+            for folder in self.layout.folders():
+                folder.mkdir(parents=True, exist_ok=True)
+            if not self.layout.format_file.exists():
+                write_atomically(self.layout.format_file, b"%d\n" % FORMAT)
+        except OSError as problem:
+            raise WorkspaceError(
+                f"cannot use {self.name} as a workspace: {problem.strerror}: {problem.filename}"
+            ) from None
+
+    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+        layout = self.layout
+        kept = layout.root / f"old-{stamp}"
+        for name in _MOVED_ASIDE:
+            source = layout.root / name
+            if source.exists() and any(path.is_file() and path != layout.format_file for path in source.rglob("*")):
+                kept.mkdir(parents=True, exist_ok=True)
+                source.rename(kept / name)
+        layout.format_file.unlink(missing_ok=True)
+        self.prepare()
+        if not kept.exists():
+            return None
+        self._keep_gates(kept / "state" / "gates", time.time() - recent_seconds)
+        return str(kept)
+
+    def is_aside(self, stamp: str) -> bool:
+        """Is there something under this stamp already?"""
+        return (self.layout.root / f"old-{stamp}").exists()
+
+    def _keep_gates(self, gates: Path, since: float) -> None:
+        """Copy the gates of domains asked since then, with budgets and closures begun anew."""
+        try:
+            found = [path for path in gates.iterdir() if path.stat().st_mtime >= since]
+        except FileNotFoundError:
+            return
+        for path in found:
+            shutil.copy2(path, self.layout.gates / path.name)
+            gate = GateFile(self.layout.gates / path.name)
+            try:
+                gate.update(0, lambda record: record)  # of no run: the first run finds it new
+            finally:
+                gate.close()
+
+    # -- roles ---------------------------------------------------------------------------------------
+
+    def take_role(self, role: str) -> FileLock:
+        lock = FileLock(self.layout.role_of(role))
+        try:
+            lock.acquire(timeout=0.05, poll_interval=0.01)  # long enough to outlast a probe by `is_role_taken`
+        except Timeout:
+            raise RoleTaken(role, self.name) from None
+        return lock
+
+    def is_role_taken(self, role: str) -> bool:
+        path = self.layout.role_of(role)
+        if not path.exists():
+            return False
+        probe = FileLock(path)
+        try:
+            probe.acquire(timeout=0)
+        except Timeout:
+            return True
+        probe.release()
+        return False
+
+    def roles(self) -> list[str]:
+        try:
+            return [entry.name.removesuffix(".lock") for entry in os.scandir(self.layout.locks) if entry.is_file()]
+        except OSError:
+            return []
+
+    # -- domains -------------------------------------------------------------------------------------
+
+    def claim(self, domain: str) -> Lease | None:
+        return try_lease(self.layout.lease_of(domain))
+
+    def bookmark(self, domain: str) -> Bookmark:
+        return read_bookmark(self.layout.jobs_of(domain))
+
+    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
+        write_bookmark(self.layout.jobs_of(domain), bookmark, is_first=is_first)
+
+    def job_writer(self) -> JobSpools:
+        return JobSpools(self.layout)
+
+    def jobs(self, domain: str, start: Cursor = BEGINNING) -> Reader:
+        return Reader(self.layout.jobs_of(domain), start)
+
+    def domains_with_jobs(self) -> list[str]:
+        found = []
+        for folder in self._job_folders():
+            domain = domain_of(folder.name)
+            if domain is None:
+                reader = Reader(folder)
+                domain = next((job.domain for job, _ in read_records(reader, Job, limit=1)), None)
+                reader.close()
+            if domain is not None:
+                found.append(domain)
+        return found
+
+    def waiting_job_bytes(self) -> Mapping[str, int]:
+        waiting: dict[str, int] = {}
+        for folder in self._job_folders():
+            size = bytes_after(folder, read_bookmark(folder).jobs)
+            if size:
+                waiting[domain_of(folder.name) or folder.name] = size
+        return waiting
+
+    def _job_folders(self) -> list[Path]:
+        try:
+            return [Path(entry.path) for entry in os.scandir(self.layout.jobs) if entry.is_dir()]
+        except OSError:
+            return []
+
+    def gate(self, domain: str, clock: Callable[[], Moment]) -> GateFile:
+        return GateFile(self.layout.gate_of(domain), clock)
+
+    def slots(self, limit: int) -> SlotFiles:
+        return SlotFiles(self.layout.slots, limit)
+
+    # -- robots.txt ----------------------------------------------------------------------------------
+
+    def robots(self, host: str) -> bytes | None:
+        return _read(self.layout.robots_of(host))
+
+    def keep_robots(self, host: str, content: bytes) -> None:
+        _write_if_possible(self.layout.robots_of(host), content)
+
+    # -- flags, bells, heartbeats --------------------------------------------------------------------
+
+    def is_flagged(self, word: str, stage: str | None = None) -> bool:
+        return self.layout.flag(word).exists() or (stage is not None and self.layout.flag(word, stage).exists())
+
+    def flags(self) -> list[str]:
+        flags = [self.layout.flag(word, stage) for word in ("pause", "stop") for stage in (None, *STAGES)]
+        return [path.name for path in flags if path.exists()]
+
+    def set_flag(self, word: str, stage: str | None = None) -> None:
+        path = self.layout.flag(word, stage)
+        try:
+            path.touch()
+        except OSError as problem:
+            raise WorkspaceError(f"cannot write the flag file {path}: {problem.strerror}") from None
+
+    def clear_flag(self, word: str, stage: str | None = None) -> bool:
+        path = self.layout.flag(word, stage)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as problem:
+            raise WorkspaceError(f"cannot remove the flag file {path}: {problem.strerror}") from None
+        return True
+
+    def bell(self, name: str) -> BellPipe:
+        return BellPipe(self.layout.bells / name)
+
+    def ring(self, name: str) -> None:
+        ring(self.layout.bells / name)
+
+    def bells(self) -> list[str]:
+        try:
+            return [entry.name for entry in os.scandir(self.layout.bells)]
+        except OSError:
+            return []
+
+    def beat(self, name: str, content: bytes) -> None:
+        # Not worth dying for: the work itself meets the same disk.
+        _write_if_possible(self.layout.status_of(name), content)
+
+    def heartbeats(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        try:
+            paths = sorted(self.layout.status.glob("*.json"))
+        except OSError:
+            return found
+        for path in paths:
+            if (content := _read(path)) is not None:
+                found[path.stem] = content
+        return found
+
+    def record_crash(self, name: str, text: str) -> str:
+        path = self.layout.status / f"{name}.crash.txt"
+        try:
+            path.write_text(text)
+        except OSError:
+            pass  # the error line names the exception anyway
+        return str(path)
+
+    # -- small documents -----------------------------------------------------------------------------
+
+    def document(self, name: str) -> bytes | None:
+        return _read(self.layout.document(name))
+
+    def write_document(self, name: str, content: bytes) -> None:
+        write_atomically(self.layout.document(name), content)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _write_if_possible(path: Path, content: bytes) -> None:
+    try:
+        write_atomically(path, content, durable=False)
+    except OSError:
+        pass

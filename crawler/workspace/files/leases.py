@@ -1,0 +1,66 @@
+"""Domain leases: locked files. The kernel frees them when the process dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class Lease:
+    """The right to be a domain's one fetcher. `token` counts the claims of this domain; the lock file keeps it."""
+
+    __slots__ = ("_descriptor", "token")
+
+    def __init__(self, descriptor: int, token: int) -> None:
+        self._descriptor: int | None = descriptor
+        self.token = token
+
+    def release(self) -> None:
+        """Safe to call twice."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def try_lease(path: Path) -> Lease | None:
+    """Lock a lease file; None if another process holds it.
+
+    The same kind of lock that filelock takes, at a tenth of its price: there is one of these for every domain.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        token = _next_token(descriptor)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Lease(descriptor, token)
+
+
+def is_free(path: Path) -> bool:
+    """Does nobody hold this lease now? (An error counts as held: the caller wants to delete something.)"""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _next_token(descriptor: int) -> int:
+    """One more than the last holder's. Only the holder of the lock reads or writes it."""
+    content = os.pread(descriptor, 24, 0)
+    token = (int(content) if content.strip().isdigit() else 0) + 1
+    os.pwrite(descriptor, b"%020d\n" % token, 0)
+    return token

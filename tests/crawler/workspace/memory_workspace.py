@@ -1,0 +1,399 @@
+"""A workspace in memory: the second implementation of the door, for tests in one process.
+
+It keeps no file and knows no path. A stage that runs on it has gone through the door alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from crawler.model.records import Job, dump
+from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
+from crawler.workspace.door import STAGES, RoleTaken
+from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
+from crawler.workspace.reading import parse_lines
+
+
+class MemoryLog:
+    """Segments of lines. Offsets count lines."""
+
+    def __init__(self) -> None:
+        self.segments: dict[int, list[bytes]] = {}
+
+    def end(self) -> Cursor:
+        newest = max(self.segments, default=0)
+        return Cursor(newest, len(self.segments[newest])) if newest else BEGINNING
+
+
+class MemoryWriter:
+    def __init__(self, log: MemoryLog, segment_bytes: int, first: int = 1) -> None:
+        self._log = log
+        self._segment_bytes = segment_bytes
+        self._number = max(max(log.segments, default=0) + 1, first)
+        self._is_closed = False
+
+    @property
+    def end(self) -> Cursor:
+        return Cursor(self._number, len(self._log.segments.get(self._number, ())))
+
+    def append(self, body: bytes) -> Cursor:
+        return self.append_all([body])
+
+    def append_all(self, bodies: Iterable[bytes]) -> Cursor:
+        if self._is_closed:
+            raise LogError("the log is closed")
+        segment = self._log.segments.setdefault(self._number, [])
+        if sum(map(len, segment)) >= self._segment_bytes:
+            self._number += 1
+            segment = self._log.segments.setdefault(self._number, [])
+        segment.extend(bodies)
+        return self.end
+
+    def sync(self) -> None:
+        pass
+
+    def begin_sync(self) -> Callable[[], None]:
+        return self.sync
+
+    def close(self) -> None:
+        self._is_closed = True
+
+
+class MemoryReader:
+    def __init__(self, log: MemoryLog, cursor: Cursor) -> None:
+        self._log = log
+        self.cursor = cursor
+
+    def read(self, limit: int = 1000) -> list[Line]:
+        lines: list[Line] = []
+        for number in sorted(n for n in self._log.segments if n >= self.cursor.segment):
+            start = self.cursor.offset if number == self.cursor.segment else 0
+            for offset, body in enumerate(self._log.segments[number][start:], start + 1):
+                if len(lines) == limit:
+                    return lines
+                self.cursor = Cursor(number, offset)
+                lines.append(Line(body, self.cursor))
+        return lines
+
+    def __iter__(self) -> Iterator[Line]:
+        while lines := self.read():
+            yield from lines
+
+    def sync(self) -> None:
+        pass
+
+    def unread_bytes(self) -> int:
+        return sum(len(line.body) for line in MemoryReader(self._log, self.cursor))
+
+    def damage(self, line: Line, reason: str) -> Damage:
+        return _damage(line, reason)
+
+    def close(self) -> None:
+        pass
+
+
+def _damage(line: Line, reason: str) -> Damage:
+    return Damage("memory", line.end.segment, line.end.offset - 1, line.body, reason)
+
+
+class MemoryResults:
+    def __init__(self) -> None:
+        self._logs: dict[str, MemoryLog] = {}
+        self.quarantined: list[tuple[str, Damage]] = []
+
+    def _log(self, name: str) -> MemoryLog:
+        return self._logs.get(name, MemoryLog())
+
+    def writers(self) -> list[str]:
+        return sorted(self._logs)
+
+    def writer(self, name: str, *, segment_bytes: int) -> MemoryWriter:
+        return MemoryWriter(self._logs.setdefault(name, MemoryLog()), segment_bytes)
+
+    def reader(
+        self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False
+    ) -> MemoryReader:
+        return MemoryReader(self._logs.setdefault(name, MemoryLog()), start)
+
+    def end(self, name: str) -> Cursor:
+        return self._log(name).end()
+
+    def is_line_end(self, name: str, cursor: Cursor) -> bool:
+        return cursor <= self.end(name)
+
+    def segments(self, name: str) -> list[int]:
+        return sorted(self._log(name).segments)
+
+    def segment_lines(self, name: str, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
+        lines = self._log(name).segments.get(number, [])
+        return (Line(body, Cursor(number, offset)) for offset, body in enumerate(lines, 1))
+
+    def segment_damage(self, name: str, line: Line, reason: str) -> Damage:
+        return _damage(line, reason)
+
+    def segment_bytes(self, name: str, number: int) -> int:
+        return sum(map(len, self._log(name).segments.get(number, ())))
+
+    def make_durable(self, name: str, numbers: Iterable[int]) -> None:
+        pass
+
+    def remove_segment(self, name: str, number: int) -> None:
+        self._log(name).segments.pop(number, None)
+
+    def quarantine(self, name: str, damage: Damage) -> str:
+        self.quarantined.append((name, damage))
+        return "memory"
+
+
+class MemoryHints:
+    def __init__(self) -> None:
+        self._log = MemoryLog()
+
+    def writer(self, *, segment_bytes: int, durable: bool = False) -> MemoryWriter:
+        return MemoryWriter(self._log, segment_bytes)
+
+    def reader(self) -> MemoryReader:
+        return MemoryReader(self._log, self._log.end())
+
+    def recent_reader(self) -> MemoryReader:
+        return MemoryReader(self._log, Cursor(self._log.end().segment, 0))
+
+    def remove_before(self, segment: int) -> None:
+        for number in [n for n in self._log.segments if n < segment]:
+            del self._log.segments[number]
+
+
+class MemoryWindow:
+    def __init__(self, log: MemoryLog, number: int) -> None:
+        self._log = log
+        self.number = number
+        lines = (Line(body, BEGINNING) for body in log.segments[number])
+        self.jobs: Sequence[Job] = [job for job, _ in parse_lines(lines, Job)]
+
+    def remove(self) -> None:
+        self._log.segments.pop(self.number, None)
+
+
+class MemoryJobs:
+    """The scheduler's end of the job windows."""
+
+    def __init__(self, workspace: MemoryWorkspace) -> None:
+        self._workspace = workspace
+
+    def write(self, domain: str, jobs: Sequence[Job]) -> int:
+        self._workspace.last_window += 1
+        log = self._workspace.job_logs.setdefault(domain, MemoryLog())
+        writer = MemoryWriter(log, 1 << 30, first=self._workspace.last_window)
+        return writer.append_all(dump(job) for job in jobs).segment
+
+    def windows(self) -> Iterator[MemoryWindow]:
+        for log in list(self._workspace.job_logs.values()):
+            for number in sorted(log.segments):
+                yield MemoryWindow(log, number)
+
+    def remove(self, domain: str, number: int) -> None:
+        self._workspace.job_logs[domain].segments.pop(number, None)
+
+    def is_worked_off(self, domain: str) -> bool:
+        has_bookmark = domain in self._workspace.bookmarks
+        log = self._workspace.job_logs.get(domain, MemoryLog())
+        return has_bookmark and self._workspace.bookmark(domain).jobs >= log.end()
+
+    def remove_all(self) -> None:
+        for log in self._workspace.job_logs.values():
+            log.segments.clear()
+        self.clean()
+
+    def clean(self) -> None:
+        for domain, log in list(self._workspace.job_logs.items()):
+            if not log.segments and domain not in self._workspace.claimed:
+                del self._workspace.job_logs[domain]
+                self._workspace.bookmarks.pop(domain, None)
+
+
+class MemoryHeld:
+    """A role or a claim, out of a set of names that are held."""
+
+    def __init__(self, names: set[str], name: str, token: int = 0) -> None:
+        self._names = names
+        self._name: str | None = name
+        self.token = token
+        names.add(name)
+
+    def release(self) -> None:
+        if self._name is not None:
+            self._names.discard(self._name)
+            self._name = None
+
+
+class MemoryBell:
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, seconds: float) -> bool:
+        has_rung = self._rung.wait(seconds)
+        self._rung.clear()
+        return has_rung
+
+    def close(self) -> None:
+        pass
+
+
+class MemorySlots:
+    def __init__(self, taken: list[int], limit: int) -> None:
+        self._taken = taken  # one number, shared by all holders
+        self._limit = limit
+        self.held = 0
+
+    def acquire(self, wanted: int) -> None:
+        more = max(0, min(wanted, self._limit - self._taken[0]))
+        self._taken[0] += more
+        self.held += more
+
+    def give_back(self, count: int) -> None:
+        less = max(0, min(count, self.held))
+        self._taken[0] -= less
+        self.held -= less
+
+    def close(self) -> None:
+        self.give_back(self.held)
+
+
+class MemoryWorkspace:
+    """See `crawler.workspace.door.Workspace`."""
+
+    def __init__(self) -> None:
+        self.results = MemoryResults()
+        self.releases = MemoryHints()
+        self.feed = MemoryHints()
+        self.job_logs: dict[str, MemoryLog] = {}
+        self.bookmarks: dict[str, bytes] = {}
+        self.claimed: set[str] = set()
+        self.last_window = 0
+        self._is_prepared = False
+        self._held_roles: set[str] = set()
+        self._known_roles: dict[str, None] = {}
+        self._tokens: dict[str, int] = {}
+        self._slots = [0]
+        self._robots: dict[str, bytes] = {}
+        self._flags: set[str] = set()
+        self._bells: dict[str, MemoryBell] = {}
+        self._beats: dict[str, bytes] = {}
+        self._documents: dict[str, bytes] = {}
+        self._aside: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        return "memory"
+
+    def exists(self) -> bool:
+        return self._is_prepared
+
+    def check_format(self) -> None:
+        pass
+
+    def prepare(self, *, is_to_be_cleared: bool = False) -> None:
+        self._is_prepared = True
+
+    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+        has_content = bool(self.results.writers() or self._documents or self.job_logs)
+        held, bells = self._held_roles, self._bells
+        aside = self._aside | ({stamp} if has_content else set())
+        self.__init__()  # type: ignore[misc]
+        self._held_roles, self._bells, self._aside, self._is_prepared = held, bells, aside, True
+        return f"memory, {stamp}" if has_content else None
+
+    def is_aside(self, stamp: str) -> bool:
+        return stamp in self._aside
+
+    def take_role(self, role: str) -> MemoryHeld:
+        if role in self._held_roles:
+            raise RoleTaken(role, self.name)
+        self._known_roles[role] = None
+        return MemoryHeld(self._held_roles, role)
+
+    def is_role_taken(self, role: str) -> bool:
+        return role in self._held_roles
+
+    def roles(self) -> list[str]:
+        return list(self._known_roles)
+
+    def claim(self, domain: str) -> MemoryHeld | None:
+        if domain in self.claimed:
+            return None
+        self._tokens[domain] = self._tokens.get(domain, 0) + 1
+        return MemoryHeld(self.claimed, domain, self._tokens[domain])
+
+    def bookmark(self, domain: str) -> Bookmark:
+        return parse_bookmark(self.bookmarks.get(domain, b"")) or Bookmark()
+
+    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
+        if domain in self.job_logs:
+            self.bookmarks[domain] = dump_bookmark(bookmark)
+
+    def job_writer(self) -> MemoryJobs:
+        return MemoryJobs(self)
+
+    def jobs(self, domain: str, start: Cursor = BEGINNING) -> MemoryReader:
+        return MemoryReader(self.job_logs.get(domain, MemoryLog()), start)
+
+    def domains_with_jobs(self) -> list[str]:
+        return list(self.job_logs)
+
+    def waiting_job_bytes(self) -> Mapping[str, int]:
+        sizes = {domain: self.jobs(domain, self.bookmark(domain).jobs).unread_bytes() for domain in self.job_logs}
+        return {domain: size for domain, size in sizes.items() if size}
+
+    def slots(self, limit: int) -> MemorySlots:
+        return MemorySlots(self._slots, limit)
+
+    def robots(self, host: str) -> bytes | None:
+        return self._robots.get(host)
+
+    def keep_robots(self, host: str, content: bytes) -> None:
+        self._robots[host] = content
+
+    def is_flagged(self, word: str, stage: str | None = None) -> bool:
+        return word in self._flags or f"{word}.{stage}" in self._flags
+
+    def flags(self) -> list[str]:
+        words = [word if stage is None else f"{word}.{stage}" for word in ("pause", "stop") for stage in (None, *STAGES)]
+        return [word for word in words if word in self._flags]
+
+    def set_flag(self, word: str, stage: str | None = None) -> None:
+        self._flags.add(f"{word}.{stage}" if stage else word)
+
+    def clear_flag(self, word: str, stage: str | None = None) -> bool:
+        name = f"{word}.{stage}" if stage else word
+        was_set = name in self._flags
+        self._flags.discard(name)
+        return was_set
+
+    def bell(self, name: str) -> MemoryBell:
+        return self._bells.setdefault(name, MemoryBell())
+
+    def ring(self, name: str) -> None:
+        if name in self._bells:
+            self._bells[name].ring()
+
+    def bells(self) -> list[str]:
+        return list(self._bells)
+
+    def beat(self, name: str, content: bytes) -> None:
+        self._beats[name] = content
+
+    def heartbeats(self) -> dict[str, bytes]:
+        return dict(self._beats)
+
+    def record_crash(self, name: str, text: str) -> str:
+        return "memory"
+
+    def document(self, name: str) -> bytes | None:
+        return self._documents.get(name)
+
+    def write_document(self, name: str, content: bytes) -> None:
+        self._documents[name] = content
