@@ -18,8 +18,8 @@ from typing import get_args
 from crawler.model.errors import SumiError
 from crawler.model.records import Result, RunEvent
 from crawler.model.settings import Config
+from crawler.workspace.atomic import sync_file
 from crawler.workspace.door import ResultLogs
-from crawler.workspace.files.atomic import sync_file
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines

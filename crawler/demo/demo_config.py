@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawler.demo.server import Served
 from crawler.demo.terrain import BLACKLIST, QUALITY, REFUSED_HOST, STUB
-from crawler.workspace.files.atomic import write_atomically
+from crawler.workspace.atomic import write_atomically
 
 CONFIG_NAME = "demo.toml"
 

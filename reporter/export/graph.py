@@ -27,7 +27,7 @@ from crawler.config.checks import Bad, domain_pattern
 from crawler.model.errors import SumiError, UsageError
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
-from crawler.workspace.files.atomic import sync_folder
+from crawler.workspace.atomic import sync_folder
 from reporter import queries
 from reporter.export import formats
 from reporter.export.formats import Edge, Node

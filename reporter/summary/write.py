@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from crawler.model.errors import SumiError
-from crawler.workspace.files.atomic import write_atomically
+from crawler.workspace.atomic import write_atomically
 from reporter.summary import markdown
 from reporter.survey import survey
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from crawler.workspace.files.atomic import sync_folder
+from crawler.workspace.atomic import sync_folder
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 
 SEGMENT_BYTES = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from crawler.workspace.log import Cursor
 from crawler.workspace.files.spool import Writer
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.door import WorkspaceError
-from crawler.workspace.files.atomic import write_atomically
+from crawler.workspace.atomic import write_atomically
 from ingest.replay import replay
 
 
