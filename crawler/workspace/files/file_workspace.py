@@ -12,9 +12,9 @@ from filelock import FileLock, Timeout
 
 from crawler.model.moments import Moment
 from crawler.model.records import Job
+from crawler.workspace.atomic import write_atomically
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import STAGES, RoleTaken, WorkspaceError
-from crawler.workspace.atomic import write_atomically
 from crawler.workspace.files.bell_pipes import BellPipe, ring
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool

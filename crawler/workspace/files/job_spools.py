@@ -15,9 +15,9 @@ from pathlib import Path
 import orjson
 
 from crawler.model.records import Job, dump
+from crawler.workspace.atomic import write_atomically
 from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
 from crawler.workspace.door import WorkspaceError
-from crawler.workspace.atomic import write_atomically
 from crawler.workspace.files.layout import Layout
 from crawler.workspace.files.leases import try_lease
 from crawler.workspace.files.spool import Writer, end_of, remove_segment, segment_lines, segments

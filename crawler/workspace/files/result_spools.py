@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from crawler.workspace.files import spool
 from crawler.workspace.atomic import sync_file, write_atomically
+from crawler.workspace.files import spool
 from crawler.workspace.files.layout import Layout, safe_name
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, OnDamage
 

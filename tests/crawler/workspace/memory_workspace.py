@@ -361,7 +361,9 @@ class MemoryWorkspace:
         return word in self._flags or f"{word}.{stage}" in self._flags
 
     def flags(self) -> list[str]:
-        words = [word if stage is None else f"{word}.{stage}" for word in ("pause", "stop") for stage in (None, *STAGES)]
+        words = [
+            word if stage is None else f"{word}.{stage}" for word in ("pause", "stop") for stage in (None, *STAGES)
+        ]
         return [word for word in words if word in self._flags]
 
     def set_flag(self, word: str, stage: str | None = None) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from crawler.supervise.fresh import move_aside
-from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.files.job_spools import read_bookmark, write_bookmark
 from crawler.model.settings import Config
-from crawler.workspace.log import Cursor
-from crawler.workspace.files.spool import Writer
-from crawler.workspace.files.file_workspace import FileWorkspace
-from crawler.workspace.door import WorkspaceError
+from crawler.supervise.fresh import move_aside
 from crawler.workspace.atomic import write_atomically
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.files.job_spools import read_bookmark, write_bookmark
+from crawler.workspace.files.spool import Writer
+from crawler.workspace.log import Cursor
 from ingest.replay import replay
 
 

@@ -15,11 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.places import ROOT
 from crawler.workspace.files import spool
+from crawler.workspace.files.spool import (
+    Reader,
+    Writer,
+    bytes_after,
+    end_of,
+    is_whole,
+    seal_line,
+    segment_path,
+    segments,
+)
 from crawler.workspace.log import Cursor, Damage, Line, LogError
-from crawler.workspace.files.spool import Reader, Writer, bytes_after, end_of, is_whole, seal_line, segment_path, segments
-
+from tests.places import ROOT
 
 
 def body(number: int, size: int = 0) -> bytes:
