@@ -281,7 +281,8 @@ def test_a_killed_holder_has_counted_its_request_and_costs_a_whole_delay(tmp_pat
     path = tmp_path / "example.com"
     code = (
         "import sys, pathlib; from crawler.workspace.files.gate_file import GateFile; "
-        f"gate = GateFile(pathlib.Path({str(path)!r})); print(gate.try_enter(1, 1000, 9)[0], flush=True); sys.stdin.read()"
+        f"gate = GateFile(pathlib.Path({str(path)!r})); "
+        "print(gate.try_enter(1, 1000, 9)[0], flush=True); sys.stdin.read()"
     )
     victim = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert victim.stdout is not None and victim.stdin is not None
