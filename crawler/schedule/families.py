@@ -1,4 +1,4 @@
-"""Families of look-alike URLs have a share of visits in a run; this keeps count of it for the scheduler."""
+"""The visit limit of families of similar URLs: how much of it each family has used in this run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from crawler.rules.traps import Family, family_of
 _REMEMBERED = 50_000
 
 
-class Shares:
-    """How much of its share has each family used up? Counted from the map once, then kept while it is in memory.
+class FamilyLimits:
+    """Counts the released pages of each family: once from the map, then in memory.
 
-    The count is of pages released in this run, visited or not: only the scheduler releases, so it stays exact.
+    Pages released in this run count, visited or not. Only the scheduler releases, so the count stays exact.
     """
 
     def __init__(self, frontier: Frontier, traps: TrapSettings) -> None:
@@ -24,19 +24,19 @@ class Shares:
         self._closed: set[int] = set()
 
     def is_closed(self, family: int, run: int) -> bool:
-        """Has the family been closed in this run, by this scheduler or as far as the map knows?"""
+        """Was the family closed in this run, by this scheduler or according to the map?"""
         if family in self._closed:
             return True
         return family not in self._used and self._frontier.is_family_closed(family, run)
 
-    def take(self, family: int, key: str, run: int, outstanding: set[int]) -> Family | None:
-        """Let one more page of the family in: None. If its share is used up: the family, which is to be closed.
+    def count(self, family: int, key: str, run: int, outstanding: set[int]) -> Family | None:
+        """Count one more page of the family: None. If its limit is reached: the family, which is to be closed.
 
-        `outstanding` are its pages that are released and not settled.
+        `outstanding` are its pages that are released and not yet done.
         """
         described = family_of(key, self._traps)
         if described is None:
-            return None  # the limit has been turned off since the page was found
+            return None  # the limit was turned off after the page was found
         used = self._used.get(family)
         if used is None:
             used = len(self._frontier.visited_in_family(family, run) | outstanding)
@@ -49,10 +49,10 @@ class Shares:
         return None
 
     def close(self, family: int) -> None:
-        """The family's event is written; nothing more of it is let in."""
+        """The family's event is recorded; no more of it is released."""
         self._closed.add(family)
         self._used.pop(family, None)
 
     def forget(self) -> None:
-        """The map has been replaced: count anew."""
+        """The map was replaced: count anew."""
         self._used.clear()

@@ -1,10 +1,10 @@
-"""Whose turn is it? The waiting domains in the order in which they are served. PURE.
+"""PURE. A line of waiting domains, in the order in which they are served.
 
 Invariants:
-- a domain stands in line once, under its best known priority;
-- the better priority goes first; among equals, whoever has waited longest. So a domain that comes back for
-  more stands behind everyone of its priority who has not been served since: a turn is one window, however
-  much a domain has waiting, and a site with a million pages cannot crowd out one with ten.
+- a domain is in line once, under its best known priority;
+- the better priority goes first; among equals, the domain that has waited longest. So a domain that comes back for
+  more is served after every domain of its priority that was not served since: a turn is one window, however much a
+  domain has waiting, and a site with a million pages cannot crowd out one with ten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import heapq
 
 
 class Turns:
-    """A line of domains. Old heap entries are left lying and stepped over when they come up."""
+    """A line of domains. Outdated heap entries stay and are skipped when they come up."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, str]] = []
@@ -27,7 +27,7 @@ class Turns:
         return name in self._places
 
     def offer(self, name: str, priority: int) -> None:
-        """Let this domain stand in line; a better priority moves it forward, a worse one changes nothing."""
+        """Put a domain in line. A better priority moves it forward, a worse one changes nothing."""
         place = self._places.get(name)
         if place is None:
             self._next += 1
@@ -43,11 +43,11 @@ class Turns:
             heapq.heapify(self._heap)
 
     def drop(self, name: str) -> None:
-        """Take a domain out of the line, if it is in it."""
+        """Remove a domain from the line, if it is in it."""
         self._places.pop(name, None)
 
     def first(self) -> tuple[int, str] | None:
-        """(priority, domain) of whoever is next; None if nobody waits."""
+        """(priority, domain) of the next one; None if the line is empty."""
         while self._heap:
             priority, turn, name = self._heap[0]
             if self._places.get(name) == (priority, turn):

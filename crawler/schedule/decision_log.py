@@ -1,0 +1,41 @@
+"""The scheduler's own result log: every decision is durable there before it takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crawler.model.records import FamilyEvent, RunEvent, dump
+from crawler.workspace.door import Workspace
+from crawler.workspace.log import Cursor
+from crawler.workspace.reading import read_records
+
+WRITER = "scheduler"
+
+
+class DecisionLog:
+    """Appends decisions, durably, and wakes the ingest for them."""
+
+    def __init__(self, workspace: Workspace, segment_bytes: int) -> None:
+        self._workspace = workspace
+        self._writer = workspace.results.writer(WRITER, segment_bytes=segment_bytes)
+        self.run_event_end = Cursor()  # the cursor after this process's last run event
+
+    def record(self, decision: RunEvent | FamilyEvent) -> None:
+        """Return once the decision would survive a power cut."""
+        end = self._writer.append(dump(decision))
+        self._writer.sync()
+        if isinstance(decision, RunEvent):
+            self.run_event_end = end
+        self._workspace.ring("ingest")
+
+    def run_events(self, start: Cursor) -> Iterator[RunEvent]:
+        """The run events after a cursor. (The ingest reports lines that cannot be read.)"""
+        reader = self._workspace.results.reader(WRITER, start)
+        try:
+            for event, _ in read_records(reader, RunEvent):
+                yield event
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        self._writer.close()

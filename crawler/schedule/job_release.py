@@ -1,0 +1,186 @@
+"""Jobs from the frontier table into the workspace: a window at a time, announced to the fetchers."""
+
+from __future__ import annotations
+
+import logging
+
+from crawler.database.frontier import Frontier, MapAway, Waiting
+from crawler.model.records import FamilyEvent, Job, Release, dump
+from crawler.model.settings import Config, CrawlerSettings
+from crawler.schedule.decision_log import DecisionLog
+from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
+from crawler.schedule.families import FamilyLimits
+from crawler.schedule.run_keeper import counted
+from crawler.workspace.clock import now_text
+from crawler.workspace.door import JobWindow, Workspace
+
+log = logging.getLogger("sumi.scheduler")
+
+_WINDOW, _LARGEST_WINDOW = 16, 64
+_WINDOW_MS = 6000
+_RETRY_HELD_BACK = 1.0  # seconds
+_SMALL_SEGMENT = 1024 * 1024  # the releases are only ever tailed
+
+
+def window_for(settings: CrawlerSettings) -> int:
+    """The number of released jobs that a domain may have outstanding.
+
+    Few, so that a nearer page found meanwhile is not queued after many others; but enough for the seconds that pass
+    until the map has applied their results and the next window is released.
+    """
+    fastest = max(2 * settings.minimum_time_on_page, 1)  # ms a page: HEAD and GET
+    return settings.jobs_per_domain or max(_WINDOW, min(-(-_WINDOW_MS // fastest), _LARGEST_WINDOW))
+
+
+class JobReleaser:
+    """Fills the windows of domains, closes families that reach their limit, and announces new jobs.
+
+    Invariants:
+    - a page is released once, unless its visit left no result (`release_again`);
+    - a window stays in the workspace until none of its pages is outstanding.
+    """
+
+    def __init__(
+        self, config: Config, workspace: Workspace, frontier: Frontier, queues: DomainQueues, decisions: DecisionLog
+    ) -> None:
+        self._workspace = workspace
+        self._frontier = frontier
+        self._queues = queues
+        self._decisions = decisions
+        self._window = window_for(config.crawler)
+        self._families = FamilyLimits(frontier, config.traps)
+        self._jobs = workspace.job_writer()
+        self._releases = workspace.releases.writer(segment_bytes=_SMALL_SEGMENT)
+        self._turns: dict[str, int] = {}  # domains that have had jobs, numbered in that order
+        self._unannounced: list[Release] = []
+        self.released = 0
+
+    # -- windows -------------------------------------------------------------------------------------
+
+    def release_window(self, name: str, run: int, now: float) -> None:
+        """Fill a domain's window from the table, and find out whether the domain has more."""
+        domain = self._queues.take_from_line(name)
+        if domain is None:
+            domain_id = self._frontier.domain_id(name)
+            if domain_id is None:
+                return  # a hint about a map that was replaced
+            domain = ActiveDomain(name, domain_id, now)
+        limit = self._window + len(domain.outstanding) + 1
+        rows = self._frontier.window(domain.id, limit)
+        room = self._window - len(domain.outstanding)
+        chosen: list[Waiting] = []
+        rest: list[Waiting] = []
+        for row in rows:
+            if row.page in domain.outstanding:
+                continue
+            if len(chosen) < room and self._may_be_released(row, domain, run):
+                chosen.append(row)
+                domain.add(row.page, row.key, row.family)
+            else:
+                rest.append(row)
+        domain.has_more = bool(rest) or len(rows) == limit
+        domain.priority = rest[0].priority if rest else 0
+        if chosen:
+            self._queues.active[name] = domain
+            self._write(domain, chosen, run, now)
+            self._queues.request_more(domain)
+        elif rest:
+            self._queues.hold_back(name, now + _RETRY_HELD_BACK)
+
+    def release_again(self, domain: ActiveDomain, run: int, now: float) -> None:
+        """Release outstanding pages whose results cannot be read: nothing else would ever settle them."""
+        rows = self._frontier.waiting_pages(domain.outstanding)
+        if not rows:
+            return
+        old = list(domain.windows)
+        self._write(domain, rows, run, now)
+        for number in old:
+            del domain.windows[number]
+            self.remove(domain.name, number)
+        domain.fruitless += 1
+        log.warning("%s: %s left no readable result; released again", domain.name, counted(len(rows), "visit"))
+
+    def restore_windows(self, run: int, now: float) -> None:
+        """After a start: make the waiting pages of released windows outstanding again; remove windows without any."""
+        self._families.forget()
+        for window in self._jobs.windows():
+            if not self._restore(window, run, now):
+                window.remove()
+
+    def _restore(self, window: JobWindow, run: int, now: float) -> bool:
+        active = self._queues.active
+        for job in window.jobs:
+            page = self._frontier.waiting_page(job) if job.run == run else None
+            if page is None:
+                continue
+            domain = active.get(job.domain)
+            if domain is None:
+                domain_id = self._frontier.domain_id(job.domain)
+                if domain_id is None:
+                    raise MapAway(f"{job.domain} has pages but no row of its own")
+                domain = active[job.domain] = ActiveDomain(job.domain, domain_id, now)
+            domain.windows.setdefault(window.number, set()).add(page[0])
+            domain.add(page[0], job.key, page[1])
+        domains = (active.get(job.domain) for job in window.jobs)
+        return any(window.number in domain.windows for domain in domains if domain)
+
+    def _write(self, domain: ActiveDomain, rows: list[Waiting], run: int, now: float) -> None:
+        jobs = [Job(run, row.key, row.wire or row.key, domain.name, row.page) for row in rows]
+        number = self._jobs.write(domain.name, jobs)
+        domain.windows[number] = {row.page for row in rows}
+        domain.last_progress = now
+        self.released += len(rows)
+        turn = self._turns.setdefault(domain.name, len(self._turns) + 1)
+        self._unannounced.append(Release(run, domain.name, len(rows), turn))
+
+    # -- families ------------------------------------------------------------------------------------
+
+    def _may_be_released(self, row: Waiting, domain: ActiveDomain, run: int) -> bool:
+        """Count the page against its family's limit, if it is in one. At the limit the family is closed."""
+        if row.family is None:
+            return True
+        if self._families.is_closed(row.family, run):
+            return False
+        outstanding = domain.pages_of_family(row.family)
+        family = self._families.count(row.family, row.key, run, outstanding)
+        if family is None:
+            return True
+        spare = tuple(sorted(domain.outstanding[page] for page in outstanding))
+        event = FamilyEvent(run, domain.name, now_text(), family.name, family.error, family.limit, spare)
+        self._decisions.record(event)
+        self._families.close(row.family)
+        log.info("%s: a family of similar URLs is closed: %s", domain.name, family.error)
+        return False
+
+    # -- the workspace -------------------------------------------------------------------------------
+
+    def announce(self) -> None:
+        """Name the domains that have new jobs, and wake the fetchers, once for all of them."""
+        if not self._unannounced:
+            return
+        self._releases.append_all(dump(release) for release in self._unannounced)
+        self._unannounced.clear()
+        self._workspace.releases.remove_before(self._releases.end.segment - 1)
+        self.wake_fetchers()
+
+    def wake_fetchers(self) -> None:
+        for name in self._workspace.bells():
+            if name.startswith("fetcher-"):
+                self._workspace.ring(name)
+
+    def remove(self, domain: str, number: int) -> None:
+        """None of this window's pages is outstanding any more."""
+        self._jobs.remove(domain, number)
+
+    def remove_all(self) -> None:
+        self._jobs.remove_all()
+
+    def clean(self) -> None:
+        self._jobs.clean()
+
+    def is_worked_off(self, domain: ActiveDomain) -> bool:
+        """Has a fetcher's bookmark passed every job of this domain?"""
+        return self._jobs.is_worked_off(domain.name)
+
+    def close(self) -> None:
+        self._releases.close()

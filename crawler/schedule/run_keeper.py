@@ -1,0 +1,106 @@
+"""The runs: started, resumed, interrupted and finished by the scheduler. Each is a recorded decision."""
+
+from __future__ import annotations
+
+import logging
+
+from crawler.database.frontier import Frontier
+from crawler.model.records import RunEvent
+from crawler.model.settings import Config
+from crawler.schedule.decision_log import WRITER, DecisionLog
+from crawler.workspace.clock import now_text
+from crawler.workspace.door import Workspace
+from crawler.workspace.log import BEGINNING
+from crawler.workspace.runs import Run, RunStatus, newest_run, read_run, write_run
+
+log = logging.getLogger("sumi.scheduler")
+
+
+class RunKeeper:
+    """The run that this scheduler works on. `run` is None before `start_or_resume`.
+
+    Invariant: the run's document is written after the event that it tells of is durable.
+    """
+
+    def __init__(self, config: Config, workspace: Workspace, frontier: Frontier, decisions: DecisionLog) -> None:
+        self._config = config
+        self._workspace = workspace
+        self._frontier = frontier
+        self._decisions = decisions
+        self.run: Run | None = None
+        self.is_finishing = False  # `finished` is recorded; the map has not applied it yet
+
+    @property
+    def number(self) -> int:
+        assert self.run is not None
+        return self.run.number
+
+    @property
+    def is_completed(self) -> bool:
+        """Is the run completed, in the map too?"""
+        return self.run is not None and self.run.status is RunStatus.COMPLETED
+
+    def start_or_resume(self) -> None:
+        """Resume the run that is not over, or start the next one.
+
+        The map may lag behind the decision log, and the run's document behind both. So the map counts, plus the
+        events after the position up to which the map has read.
+        """
+        known = self._frontier.last_run()
+        position = self._frontier.positions().get(WRITER, BEGINNING)
+        in_map = Run(known[0], RunStatus(known[1])) if known else None
+        last = newest_run(in_map, self._decisions.run_events(position))
+        if last is None or last.status is RunStatus.COMPLETED:
+            if last is not None and read_run(self._workspace) == Run(last.number, RunStatus.RUNNING):
+                # The run was finished, and the scheduler was killed before it could say so: only that is left to do.
+                self.run = Run(last.number, RunStatus.RUNNING)
+                self.is_finishing = True
+                self._workspace.ring("ingest")
+                return
+            self._start(last.number + 1 if last else 1)
+            return
+        self.run = Run(last.number, RunStatus.RUNNING)
+        self._record("resumed", RunStatus.RUNNING)
+        log.info("Found interrupted run #%d, resuming...", last.number)
+        if log.isEnabledFor(logging.INFO):
+            log.info("Loaded %s from frontier", counted(self._frontier.count(), "URL"))
+        log.info("Continuing crawl...")
+
+    def _start(self, number: int) -> None:
+        self.run = Run(number, RunStatus.RUNNING)
+        self._record("started", RunStatus.RUNNING)
+        log.info("Starting run #%d", number)
+        seeds = sum(len(entry.seeds) for entry in self._config.quality)
+        log.info("Seeding frontier with %s", counted(seeds, "URL"))
+
+    def finish(self) -> None:
+        """Nothing is left to visit: record the end. The run is over once the map has applied that."""
+        self._record("finished", RunStatus.RUNNING)
+        self.is_finishing = True
+
+    def interrupt(self) -> None:
+        """Mark a run that is under way as interrupted."""
+        if self.run is not None and self.run.status is RunStatus.RUNNING and not self.is_finishing:
+            self._record("interrupted", RunStatus.INTERRUPTED)
+            log.info("Run #%d interrupted; it goes on when the same command is given again", self.run.number)
+
+    def is_completed_in_map(self) -> bool:
+        known = self._frontier.last_run()
+        return known is not None and known[0] >= self.number and known[1] == RunStatus.COMPLETED
+
+    def complete(self) -> None:
+        """Tell the other stages: they watch the run's document."""
+        self.run = Run(self.number, RunStatus.COMPLETED)
+        write_run(self._workspace, self.run)
+        log.info("Run #%d completed successfully", self.run.number)
+
+    def _record(self, event: str, status: RunStatus) -> None:
+        config = self._config
+        self._decisions.record(RunEvent(self.number, now_text(), event, config.config_hash, config.map_hash))
+        self.run = Run(self.number, status)
+        if event != "finished":
+            write_run(self._workspace, self.run)
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
