@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.crawls import CrawlOptions, write_config
+from benchmarks.crawls import CrawlOptions, terrain_lists, write_config
 from benchmarks.growing import QUALITY, GrowingWeb, recorded_results, start_run, write_results
 from benchmarks.measure import (
     ROOT,
@@ -158,7 +158,7 @@ def _terrain_config(folder: Path, shape: Shape) -> Path:
     nowhere = Served(0, 9, 9, folder / "ca.pem", None)
     folder.mkdir(parents=True, exist_ok=True)
     nowhere.ca_path.write_text("")
-    return write_config(folder, nowhere, shape, CrawlOptions())
+    return write_config(folder, nowhere, CrawlOptions(), terrain_lists(shape))
 
 
 # -- growth ------------------------------------------------------------------------------------------------
@@ -197,14 +197,11 @@ def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
 
 
 def _growth_config(folder: Path, served: Served, web: GrowingWeb) -> Path:
-    path = write_config(folder, served, Shape(sites=0), CrawlOptions())
-    text = path.read_text()
-    head = text[: text.index("[[quality]]")]
     lists = "".join(
         f'[[quality]]\ndomain = "d{number}.grow.test"\nseeds = ["{web.url(number)}"]\n' for number in range(QUALITY)
     )
-    path.write_text(head + lists + '[[stub]]\ndomain = "*.shelf.test"\n')
-    return path
+    lists = "[traps]\nmax-similar-paths = 0\n" + lists + '[[stub]]\ndomain = "*.shelf.test"\n'
+    return write_config(folder, served, CrawlOptions(), lists)
 
 
 def _take_in_anew(folder: Path, config: Path, results: Iterable[PageResult]) -> list[list[float]]:
@@ -336,7 +333,7 @@ def waiting(folder: Path, steps: Steps) -> dict[str, Any]:
     shape = Shape(seed=3, sites=40, pages=20)
     options = CrawlOptions(minimum_time_on_page=60_000)
     with serve_terrain(ScaledTerrain(shape), folder / "server") as served:
-        process = _start_crawl(write_config(folder, served, shape, options), folder / "crawl.log")
+        process = _start_crawl(write_config(folder, served, options, terrain_lists(shape)), folder / "crawl.log")
         try:
             steps.say("Waiting on politeness")
             time.sleep(12)

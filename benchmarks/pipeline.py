@@ -1,194 +1,343 @@
-"""`make bench`: the whole pipeline, the bare loop and Scrapy on one terrain, one after the other.
+"""`make bench`: the whole pipeline, a bare loop and Scrapy on the same pages, one after the other.
 
-    python -m benchmarks.pipeline [--quick] [--only pipeline,bare,scrapy,fairness,digest]
+    python -m benchmarks.pipeline [--quick] [--sites DIR,DIR] [--only real,made,old,fairness,digest] [--profile]
 
-Prints a table against the targets and a picture of where a page's CPU goes, and keeps the figures as JSON in
-benchmarks/results/. At most ten minutes; two with --quick.
+Three terrains: `real`, documentation that is on the machine; `made`, drawn from a seed and made like it; `old`, the
+even terrain of earlier figures. Prints a table against the targets and where a page's CPU goes, and keeps the
+figures as JSON in benchmarks/results/. Under twelve minutes; about two with --quick. Exits with 1 if the crawl, the
+loop or Scrapy did not fetch exactly the pages listed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import sampling
 from benchmarks.bare_loop import BareResult, run_bare
-from benchmarks.crawls import CrawlFigures, CrawlOptions, crawl
-from benchmarks.measure import ROOT, Steps, bars, cpu_seconds, machine, reporting, table, verdict
+from benchmarks.census import summarise
+from benchmarks.crawls import (
+    CrawlFigures,
+    CrawlOptions,
+    crawl,
+    digest_of,
+    layout_lists,
+    layout_options,
+    replay,
+    terrain_lists,
+)
+from benchmarks.docs_terrain import write_sites
+from benchmarks.measure import ROOT, Steps, machine, reporting
+from benchmarks.report import report
+from benchmarks.sites import ADVICE, SPREAD, Layout, find_documentation, lay_out, read_sites
 from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
-from crawler.database.digest import digest
-from crawler.demo.server import Served, serve_terrain
+from benchmarks.webserver import WebServer, find_nginx, serve, serve_layout
 
-SECTIONS = ("bare", "pipeline", "scrapy", "fairness", "digest")
-TARGET_BARE, TARGET_SCRAPY = 0.65, 15.0
+SECTIONS = ("real", "made", "old", "fairness", "digest")
+Crawl = Callable[[Path], CrawlFigures]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of everything."""
+    """How much of everything. `peer_pages` is how many pages Scrapy gets of each terrain."""
 
-    shape: Shape
+    hosts: int = 200
+    pages: int = 31  # of each host
     rounds: int = 2  # of the pipeline, with the bare loop before, between and after them
-    bare_pages: int = 10_000
-    scrapy_seconds: float = 60.0
-    lean_seconds: float = 40.0
+    made_rounds: int = 1
+    peer_pages: int = 1_550
+    old: Shape = Shape(sites=400, pages=40)  # noqa: RUF009
+    old_peer_seconds: float = 25.0
     fair_sites: int = 60
 
 
-FULL = Plan(Shape(pages=100))
+FULL = Plan()
 QUICK = Plan(
-    Shape(sites=250, pages=24), rounds=1, bare_pages=2_500, scrapy_seconds=15.0, lean_seconds=0.0, fair_sites=40
+    pages=10,
+    rounds=1,
+    peer_pages=310,
+    old=Shape(sites=150, pages=20),
+    old_peer_seconds=8.0,
+    fair_sites=30,
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one call of the benchmark was asked to do."""
+
+    plan: Plan
+    sections: tuple[str, ...]
+    roots: tuple[Path, ...]
+    open_pages: int
+    workers: int
+    is_profiled: bool
+
+
 def main() -> int:
+    options = _parser().parse_args()
+    plan = QUICK if options.quick else FULL
+    changes = {name: getattr(options, name) for name in ("hosts", "pages", "peer_pages") if getattr(options, name)}
+    roots = [Path(part).resolve() for part in options.sites.split(",") if part] or find_documentation()
+    sections = options.only or ",".join(part for part in SECTIONS if not (options.quick and part == "fairness"))
+    setting = Setting(
+        replace(plan, **changes),
+        tuple(sections.split(",")),
+        tuple(roots),
+        options.open,
+        options.workers,
+        options.profile,
+    )
+    figures: dict[str, Any] = {
+        "machine": machine(),
+        "quick": options.quick,
+        "plan": asdict(setting.plan),
+        "open_pages": options.open,
+        "mistakes": [],
+    }
+    with reporting("pipeline", figures, report, options.keep) as folder:
+        measure(setting, folder, Steps(), figures)
+        figures["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+    return 1 if figures["mistakes"] else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure the pipeline against a bare loop and Scrapy.")
-    parser.add_argument("--quick", action="store_true", help="two minutes instead of ten")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
+    parser.add_argument("--quick", action="store_true", help="about two minutes instead of ten")
+    parser.add_argument("--sites", default="", help="folders of HTML, comma-separated, instead of /usr/share/doc")
+    parser.add_argument("--only", default="", help=f"sections to run, of {','.join(SECTIONS)}")
+    parser.add_argument("--hosts", type=int, default=0, help="hosts of the real and the made terrain")
+    parser.add_argument("--pages", type=int, default=0, help="pages of each host")
+    parser.add_argument("--peer-pages", type=int, default=0, help="pages that Scrapy gets")
     parser.add_argument("--workers", type=int, default=0, help="fetcher processes of the pipeline; 0: as it chooses")
     parser.add_argument("--open", type=int, default=20, help="max-concurrent-pages-open: as the bare loop has")
+    parser.add_argument("--profile", action="store_true", help="one more crawl, to see which steps use the CPU")
     parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
-    options = parser.parse_args()
-    plan = QUICK if options.quick else FULL
-    sections = set(options.only.split(","))
-    crawl_options = CrawlOptions(workers=options.workers, max_concurrent_pages_open=options.open)
-    steps = Steps()
-    figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "shape": asdict(plan.shape)}
-    with reporting("pipeline", figures, report, options.keep) as folder:
-        measure(plan, sections, crawl_options, folder, steps, figures)
-    return 0
+    return parser
 
 
-def measure(
-    plan: Plan, sections: set[str], options: CrawlOptions, folder: Path, steps: Steps, figures: dict[str, Any]
-) -> None:
-    if sections & {"bare", "pipeline", "scrapy"}:
-        terrain = ScaledTerrain(plan.shape)
-        figures["terrain"] = describe(terrain)
-        steps.say(f"Terrain: {figures['terrain']}")
-        with serve_terrain(terrain, folder / "server") as served:
-            loops = Bare(terrain.urls()[: plan.bare_pages], served, steps) if "bare" in sections else None
-            crawls: list[CrawlFigures] = []
-            # By turns, so that a machine that grows busy or quiet meanwhile favours neither.
-            for number in range(1, plan.rounds + 1 if "pipeline" in sections else 1):
-                if loops:
-                    loops.run()
-                steps.say("The pipeline: sumi-ripple crawl")
-                crawls.append(crawl(folder / f"pipeline-{number}", served, plan.shape, options))
-            if loops:
-                loops.run()
-                figures["bare"] = loops.figures()
-            if crawls:
-                figures["pipeline"] = pipeline(crawls)
-            if "scrapy" in sections:
-                figures["scrapy"] = scrapy(served, plan, folder, steps)
-    if "fairness" in sections:
+def measure(setting: Setting, folder: Path, steps: Steps, figures: dict[str, Any]) -> None:
+    plan = setting.plan
+    if "real" in setting.sections:
+        if not setting.roots:
+            figures["advice"] = ADVICE
+            steps.say(ADVICE)
+        else:
+            figures["real"] = Bench(setting, folder / "real", steps, figures["mistakes"]).layout(
+                list(setting.roots), plan.rounds
+            )
+    if "made" in setting.sections:
+        steps.say("Drawing a terrain like documentation")
+        roots = write_sites(folder / "drawn", 1 + (plan.pages - 1) * SPREAD)
+        figures["made"] = Bench(setting, folder / "made", steps, figures["mistakes"]).layout(roots, plan.made_rounds)
+    if "old" in setting.sections:
+        figures["old"] = Bench(setting, folder / "old", steps, figures["mistakes"]).terrain(plan.old)
+    if "fairness" in setting.sections:
         figures["fairness"] = fairness(plan, folder / "fairness", steps)
-    if "digest" in sections:
+    if "digest" in setting.sections:
         figures["digest"] = digests(folder / "digest", steps)
 
 
-def describe(terrain: ScaledTerrain) -> dict[str, Any]:
-    links = terrain.drawn.links
-    sample = [url.split("/", 3) for url in terrain.urls()[:: max(1, len(links) // 500)]]
-    sizes = [len(terrain.answer(host, "GET", "/" + path).data) for _, _, host, path in sample]
-    return {
-        "sites": terrain.shape.sites,
-        "pages": len(terrain.urls()),
-        "mean_bytes": round(statistics.mean(sizes)),
-        "mean_links": round(statistics.mean(links), 1),
-        "median_links": statistics.median(links),
-    }
+# -- one terrain ---------------------------------------------------------------------------------------------
 
 
-# -- the three ---------------------------------------------------------------------------------------------
+class Bench:
+    """The loop and the pipeline by turns, then Scrapy, on one terrain; `mistakes` collects what did not agree."""
 
+    def __init__(self, setting: Setting, folder: Path, steps: Steps, mistakes: list[str]) -> None:
+        self._setting, self._folder, self._steps, self._mistakes = setting, folder, steps, mistakes
+        folder.mkdir(parents=True, exist_ok=True)
 
-class Bare:
-    """The bare loop in its two forms, as often as it is run; the figures are of all runs together."""
+    def layout(self, roots: list[Path], rounds: int) -> dict[str, Any]:
+        """Folders of HTML over many hosts."""
+        plan = self._setting.plan
+        sites = read_sites(roots, plan.pages)
+        if not sites:
+            raise SystemExit(f"none of {', '.join(map(str, roots))} has {plan.pages} HTML pages")
+        layout = lay_out(sites, plan.hosts, plan.pages)
+        nginx = find_nginx()
+        found: dict[str, Any] = {
+            "sites": [str(site.root) for site in sites],
+            "hosts": len(layout.hosts),
+            "pages": len(layout.urls()),
+            "pauses_s": 2 * plan.pages * CrawlOptions().minimum_time_on_page / 1000,
+            "census": summarise(layout.counts()),
+        }
+        self._steps.say(f"{len(sites)} sites on {plan.hosts} hosts, {len(layout.urls()):,} pages, by {nginx or 'own'}")
+        lists = layout_lists(layout)
+        options = layout_options(layout, open_pages=self._setting.open_pages, workers=self._setting.workers)
+        with serve_layout(layout, self._folder / "server", nginx=nginx) as server:
+            found["server"] = server.name
 
-    def __init__(self, urls: list[str], served: Served, steps: Steps) -> None:
-        self._urls, self._served, self._steps = urls, served, steps
-        self._runs: dict[str, list[tuple[BareResult, float]]] = {"urllib3": [], "own": []}
+            def run(folder: Path) -> CrawlFigures:
+                return crawl(folder, server, lists, options)
 
-    def run(self) -> None:
-        for form, runs in self._runs.items():
-            self._steps.say(f"The bare loop ({form}): {len(self._urls):,} pages")
-            before = cpu_seconds(self._served.pid)
-            result = run_bare(form, self._urls, self._served.port, self._served.ca_path)
-            runs.append((result, cpu_seconds(self._served.pid) - before))
+            runs, found["loop"] = self._by_turns(run, layout.urls(), server, rounds)
+            for one in runs:
+                self._agree(one, layout, f"the pipeline in {self._folder.name}")
+            found["pipeline"] = summary_of(runs)
+            found["replay"] = self._replay(self._folder / "pipeline-1", runs[0])
+            found["scrapy"] = self._scrapy_on(layout.first(max(1, plan.peer_pages // plan.pages)), server)
+            if self._setting.is_profiled:
+                found["steps"] = self._profile(server, lists, options)
+        return found
 
-    def figures(self) -> dict[str, Any]:
-        forms = {}
-        for form, runs in self._runs.items():
-            pages = sum(result.pages for result, _ in runs)
-            seconds = sum(result.seconds for result, _ in runs)
-            server = sum(cpu for _, cpu in runs)
-            forms[form] = {
-                "pages": pages,
-                "rate": pages / seconds,
-                "rates": [result.rate for result, _ in runs],
-                "cpu_ms": 1000 * sum(result.cpu_seconds for result, _ in runs) / pages,
-                "server_ms": 1000 * server / pages,
-                "server_core_share": server / seconds,
-            }
-        return {"forms": forms, "rate": max(form["rate"] for form in forms.values())}
+    def terrain(self, shape: Shape) -> dict[str, Any]:
+        """The old terrain: found from a hub, pages as even as a generator makes them."""
+        terrain = ScaledTerrain(shape)
+        urls = terrain.urls()
+        self._steps.say(f"The old terrain: {shape.sites} sites, {len(urls):,} pages")
+        options = CrawlOptions(max_concurrent_pages_open=self._setting.open_pages, workers=self._setting.workers)
+        with serve(terrain, self._folder / "server") as server:
 
+            def run(folder: Path) -> CrawlFigures:
+                return crawl(folder, server, terrain_lists(shape), options)
 
-def pipeline(runs: list[CrawlFigures]) -> dict[str, Any]:
-    """All crawls together."""
-    pages = sum(run.pages for run in runs)
-    server = sum(run.server_cpu for run in runs)
-    stages = sorted({stage for run in runs for stage in run.cpu})
-    return {
-        "pages": pages,
-        "links": sum(run.links for run in runs),
-        "known": runs[0].known,
-        "seconds": sum(run.seconds for run in runs),
-        "whole_seconds": sum(run.whole_seconds for run in runs),
-        "rate": pages / sum(run.seconds for run in runs),
-        "rates": [run.rate for run in runs],
-        "steady_rate": len(runs) / sum(1 / run.steady_rate for run in runs),
-        "cpu_ms": {stage: 1000 * sum(run.cpu.get(stage, 0.0) for run in runs) / pages for stage in stages},
-        "server_ms": 1000 * server / pages,
-        "server_core_share": server / sum(run.whole_seconds for run in runs),
-        "memory_mb": {stage: max(run.memory.get(stage, 0.0) for run in runs) for stage in runs[0].memory},
-    }
+            runs, loop = self._by_turns(run, urls, server, 1)
+            if runs[0].pages != len(urls):
+                self._mistakes.append(f"old terrain: {runs[0].pages:,} pages processed, {len(urls):,} there are")
+            task = {"start": [f"https://{HUB}/"], "suffix": ".bench.test"}
+            peer = self._scrapy("usual", task, server, self._setting.plan.old_peer_seconds)
+        return {
+            "server": "own",
+            "pages": len(urls),
+            "hosts": shape.sites,
+            "loop": loop,
+            "pipeline": summary_of(runs),
+            "scrapy": {"usual": peer},
+        }
 
+    def _by_turns(
+        self, run: Crawl, urls: list[str], server: WebServer, rounds: int
+    ) -> tuple[list[CrawlFigures], dict[str, Any]]:
+        """Loop, pipeline, loop, pipeline, loop: a machine that grows busy or quiet meanwhile favours neither."""
+        loops = [self._loop(urls, server)]
+        runs = []
+        for number in range(1, rounds + 1):
+            self._steps.say("The pipeline: sumi-ripple crawl")
+            runs.append(run(self._folder / f"pipeline-{number}"))
+            self._steps.say(f"  {runs[-1].pages:,} pages in {runs[-1].seconds:.1f} s, {runs[-1].rate:.0f} pages/s")
+            loops.append(self._loop(urls, server))
+        return runs, loops_of(loops)
 
-def by_rounds(ours: dict[str, Any], loop: dict[str, Any]) -> list[float]:
-    """Each crawl against the bare loop just before and just after it: how much the ratio is to be trusted."""
-    rates = max(loop["forms"].values(), key=lambda form: form["rate"])["rates"]
-    return [
-        rate * (1 / before + 1 / after) / 2
-        for rate, before, after in zip(ours["rates"], rates, rates[1:], strict=False)
-    ]
+    def _loop(self, urls: list[str], server: WebServer) -> tuple[BareResult, float]:
+        self._steps.say(f"The bare loop: {len(urls):,} pages")
+        before = server.cpu()
+        result = run_bare(urls, server.port, server.ca_path)
+        if result.pages != len(urls):
+            self._mistakes.append(f"the bare loop fetched {result.pages:,} of {len(urls):,} pages")
+        self._steps.say(f"  {result.seconds:.1f} s, {result.rate:.0f} pages/s")
+        return result, server.cpu() - before
 
+    def _agree(self, run: CrawlFigures, layout: Layout, who: str) -> None:
+        wanted = sum(len(host.pages) for host in layout.hosts)
+        if run.pages != wanted:
+            self._mistakes.append(f"{who}: {run.pages:,} pages processed, {wanted:,} listed")
+        self._mistakes.extend(disagreement(run.fetched, layout, who))
 
-def scrapy(served: Served, plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for form, seconds in (("usual", plan.scrapy_seconds), ("lean", plan.lean_seconds)):
-        if not seconds:
-            continue
-        steps.say(f"Scrapy ({form} spider): {seconds:.0f} s")
-        output = folder / "scrapy.json"
-        command = [sys.executable, "-m", "benchmarks.scrapy_peer", str(served.port), str(output)]
+    def _replay(self, folder: Path, run: CrawlFigures) -> dict[str, Any]:
+        self._steps.say("Replaying the first crawl")
+        done = replay(folder, run.pages)
+        if not done.equal:
+            self._mistakes.append(f"{folder.parent.name}: the replayed map has another digest")
+        return {"results": done.results, "rate": done.results / done.seconds, "equal": done.equal}
+
+    def _scrapy_on(self, layout: Layout, server: WebServer) -> dict[str, Any]:
+        urls = layout.urls()
+        found = self._scrapy("usual", {"start": urls, "wanted": urls}, server, 240.0)
+        if found["pages"] != len(urls):
+            self._mistakes.append(f"Scrapy fetched {found['pages']:,} of {len(urls):,} pages")
+        return {"usual": found}
+
+    def _scrapy(self, form: str, task: dict[str, Any], server: WebServer, seconds: float) -> dict[str, Any]:
+        listed = f"{len(task['wanted']):,} pages" if "wanted" in task else f"{seconds:.0f} s"
+        self._steps.say(f"Scrapy ({form} spider): {listed}")
+        output, order = self._folder / "scrapy.json", self._folder / "task.json"
+        order.write_text(json.dumps(task))
+        command = [sys.executable, "-m", "benchmarks.scrapy_peer", str(server.port), str(order), str(output)]
         command += ["--seconds", str(seconds)] + (["--lean"] if form == "lean" else [])
         subprocess.run(command, check=True, cwd=ROOT, timeout=seconds + 120)
         progress = json.loads(output.read_text())["progress"]
         (began, cpu_began, _), (ended, cpu_ended, _) = progress[0], progress[-1]
-        found[form] = {
+        return {
             "pages": len(progress),
             "rate": (len(progress) - 1) / (ended - began),
             "cpu_ms": 1000 * (cpu_ended - cpu_began) / len(progress),
             "links_per_page": sum(links for _, _, links in progress) / len(progress),
         }
-    return found
+
+    def _profile(self, server: WebServer, lists: str, options: CrawlOptions) -> dict[str, Any]:
+        self._steps.say("One more crawl, sampled")
+        notes = self._folder / "samples"
+        run = crawl(
+            self._folder / "sampled", server, lists, options, environment=sampling.environment(notes, ROOT.resolve())
+        )
+        by_stage = sampling.read(notes, run.stages)
+        return {
+            stage: {step: 1000 * seconds / run.pages for step, seconds in steps.items()}
+            for stage, steps in by_stage.items()
+        }
+
+
+def disagreement(fetched: list[str], layout: Layout, who: str) -> list[str]:
+    """Sentences on how the pages that the server gave out differ from those listed; none if each was given once."""
+    wanted = {f"{host.name}/{page}" for host in layout.hosts for page in host.pages}
+    counts = Counter(fetched)
+    missing, extra = sorted(wanted - counts.keys()), sorted(counts.keys() - wanted)
+    twice = [page for page, times in counts.items() if times > 1]
+    return [
+        f"{who}: {len(pages):,} pages {words}, e.g. {pages[0]}"
+        for words, pages in (("missing", missing), ("not listed", extra), ("fetched twice", twice))
+        if pages
+    ]
+
+
+def loops_of(loops: list[tuple[BareResult, float]]) -> dict[str, Any]:
+    """All runs of the bare loop together."""
+    pages = sum(result.pages for result, _ in loops)
+    seconds = sum(result.seconds for result, _ in loops)
+    return {
+        "pages": pages,
+        "rate": pages / seconds,
+        "rates": [result.rate for result, _ in loops],
+        "cpu_ms": 1000 * sum(result.cpu_seconds for result, _ in loops) / pages,
+        "server_ms": 1000 * sum(cpu for _, cpu in loops) / pages,
+    }
+
+
+def summary_of(runs: list[CrawlFigures]) -> dict[str, Any]:
+    """All crawls together; of times and memory the worst."""
+    pages = sum(run.pages for run in runs)
+    seconds = sum(run.seconds for run in runs)
+    server = sum(run.server_cpu for run in runs)
+    stages = sorted({stage for run in runs for stage in run.cpu})
+    return {
+        "pages": pages,
+        "known": runs[0].known,
+        "links": runs[0].links,
+        "seconds": [run.seconds for run in runs],
+        "rate": pages / seconds,
+        "rates": [run.rate for run in runs],
+        "steady_rate": statistics.harmonic_mean([run.steady_rate for run in runs]),
+        "first_request_s": max(run.first for run in runs),
+        "all_at_work_s": max(run.all_at_work for run in runs),
+        "after_last_answer_s": max(run.seconds - run.last for run in runs),
+        "domains": min(len(run.spans) for run in runs),
+        "cpu_ms": {stage: 1000 * sum(run.cpu.get(stage, 0.0) for run in runs) / pages for stage in stages},
+        "cpu_ms_total": 1000 * sum(run.cpu_total for run in runs) / pages,
+        "server_ms": 1000 * server / pages,
+        "server_core_share": server / seconds,
+        "memory_mb": {stage: max(run.memory.get(stage, 0.0) for run in runs) for stage in runs[0].memory},
+    }
 
 
 # -- fairness and sameness ---------------------------------------------------------------------------------
@@ -207,10 +356,10 @@ def fairness(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
     found = {}
     for name, shape in cases.items():
         steps.say(f"Fairness: {len(small)} small sites {name}")
-        with serve_terrain(ScaledTerrain(shape), folder / name.replace(" ", "-") / "server") as served:
-            run = crawl(folder / name.replace(" ", "-"), served, shape, options)
-        ends = [last for domain, (_, last, _) in run.spans.items() if domain in small]
-        others = [last for domain, (_, last, _) in run.spans.items() if domain not in small and domain != HUB]
+        with serve(ScaledTerrain(shape), folder / name.replace(" ", "-") / "server") as server:
+            run = crawl(folder / name.replace(" ", "-"), server, terrain_lists(shape), options)
+        ends = [last - run.first for domain, (_, last) in run.spans.items() if domain in small]
+        others = [last - run.first for domain, (_, last) in run.spans.items() if domain not in small and domain != HUB]
         found[name] = {
             "small_sites": len(ends),
             "median_done_s": statistics.median(ends),
@@ -230,67 +379,10 @@ def digests(folder: Path, steps: Steps) -> dict[str, Any]:
         ("slow", CrawlOptions(minimum_time_on_page=120, max_concurrent_pages_open=1, workers=1)),
     ):
         steps.say(f"Digest of a {name} crawl")
-        with serve_terrain(ScaledTerrain(shape), folder / name / "server") as served:
-            run = crawl(folder / name, served, shape, options)
-        found[name] = digest(run.database)
+        with serve(ScaledTerrain(shape), folder / name / "server") as server:
+            run = crawl(folder / name, server, terrain_lists(shape), options)
+        found[name] = digest_of(run.database)
     return {**found, "equal": found["fast"] == found["slow"]}
-
-
-# -- what people read --------------------------------------------------------------------------------------
-
-
-def report(figures: dict[str, Any]) -> None:
-    about = figures["machine"]
-    print(f"\n{about['cpu']}, {about['cores']} cores, Python {about['python']}")
-    if "terrain" in figures:
-        facts = figures["terrain"]
-        print(
-            f"{facts['sites']} sites, {facts['pages']:,} pages, {facts['mean_bytes'] / 1000:.0f} KB and "
-            f"{facts['mean_links']} links on average (median {facts['median_links']:.0f})"
-        )
-    rows: list[tuple[str, str, str, str]] = []
-    ours, loop, peer = figures.get("pipeline"), figures.get("bare"), figures.get("scrapy")
-    if loop:
-        rows += [(f"bare loop, {name}", f"{form['rate']:.0f} pages/s", "", "") for name, form in loop["forms"].items()]
-    if ours:
-        rows.append(("pipeline, whole run", f"{ours['rate']:.0f} pages/s", "", ""))
-        rows.append(("pipeline, middle 80 % of pages", f"{ours['steady_rate']:.0f} pages/s", "", ""))
-        if loop:
-            ratio = ours["rate"] / loop["rate"]
-            holds = verdict(ratio >= TARGET_BARE)
-            rounds = ", ".join(f"{each:.2f}" for each in by_rounds(ours, loop))
-            rows.append(
-                ("pipeline against the bare loop", f"{ratio:.2f} (by rounds: {rounds})", f">= {TARGET_BARE}", holds)
-            )
-            best = min(form["cpu_ms"] + form["server_ms"] for form in loop["forms"].values())
-            whole = sum(ours["cpu_ms"].values()) + ours["server_ms"]
-            rows.append(("CPU a page, server included", f"{whole:.2f} ms, bare loop {best:.2f} ms", "", ""))
-    for name, form in (peer or {}).items():
-        rows.append((f"Scrapy, {name} spider", f"{form['rate']:.1f} pages/s", "", ""))
-        if ours:
-            ratio = ours["rate"] / form["rate"]
-            target = f">= {TARGET_SCRAPY:.0f}" if name == "usual" else ""
-            rows.append(
-                ("pipeline against that", f"{ratio:.1f}", target, verdict(ratio >= TARGET_SCRAPY) if target else "")
-            )
-    if "digest" in figures:
-        same = figures["digest"]["equal"]
-        rows.append(("digest of a fast and a slow crawl", "equal" if same else "DIFFERENT", "equal", verdict(same)))
-    print("\n" + table(rows))
-    if ours:
-        print("\nWhere a page's CPU goes:")
-        print(bars({**ours["cpu_ms"], "(server)": ours["server_ms"]}, "ms"))
-        share = ours["server_core_share"]
-        print(f"  The server used {share:.0%} of one core; it is no part of the pipeline.")
-        print("  Most memory: " + ", ".join(f"{stage} {mb:.0f} MB" for stage, mb in sorted(ours["memory_mb"].items())))
-    if "fairness" in figures:
-        print("\nFairness: when were the small sites done?")
-        for name, case in figures["fairness"].items():
-            half, last = case["median_done_s"], case["last_done_s"]
-            print(
-                f"  {name:<21} half of them after {half:5.1f} s, all after {last:5.1f} s"
-                f"  (the others after {case['others_done_s']:.1f} s; {case['known']:,} URLs known)"
-            )
 
 
 if __name__ == "__main__":

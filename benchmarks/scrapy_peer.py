@@ -1,10 +1,13 @@
-"""The peer: Scrapy on the same terrain, with the settings that its documentation advises for broad crawls.
+"""The peer: Scrapy on the same pages, with the settings that its documentation advises for broad crawls.
 
 Robots are obeyed, a domain gets one request at a time with the same pause in between, pages and links go to SQLite
 in batched transactions. It makes no HEAD requests and keeps no depth per origin. Every connection goes to the
 benchmark's server on loopback, whatever the host. Run as a program of its own, because a reactor runs only once:
 
-    python -m benchmarks.scrapy_peer PORT OUTPUT.json --seconds 60 [--lean]
+    python -m benchmarks.scrapy_peer PORT TASK.json OUTPUT.json --seconds 60 [--lean]
+
+The task has `start`, a list of URLs, and either `wanted`, the URLs that may be followed, or `suffix`, the end of the
+host names that may be.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import json
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -24,8 +27,6 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.linkextractors import LinkExtractor
 from scrapy.resolver import CachingThreadedResolver
 from twisted.internet import defer
-
-from benchmarks.terrain import HUB
 
 SETTINGS: dict[str, Any] = {
     "CONCURRENT_REQUESTS": 100,
@@ -114,12 +115,18 @@ class TerrainSpider(scrapy.Spider):
     """Follows every link inside the terrain, records all of them. Links come from LinkExtractor, as is usual."""
 
     name = "terrain"
-    start_urls = [f"https://{HUB}/"]  # noqa: RUF012
 
-    def __init__(self) -> None:
+    def __init__(self, task: dict[str, Any]) -> None:
         super().__init__()
+        self.start_urls = task["start"]
+        self.wanted = frozenset(task["wanted"]) if "wanted" in task else None
+        self.inside = task.get("suffix", "") + "/"
         self.extractor = LinkExtractor()
         self.progress: list[tuple[float, float, int]] = []  # wall, CPU, links of each page
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.start_urls:
+            yield scrapy.Request(url)  # filtered like any other, or a link to it would fetch it again
 
     def parse(self, response: Any) -> Iterator[Any]:
         links = self.links_of(response)
@@ -127,23 +134,25 @@ class TerrainSpider(scrapy.Spider):
         title = response.xpath("//title/text()").get()
         yield {"url": response.url, "title": title, "status": response.status, "links": links}
         for link in links:
-            if ".bench.test/" in link:
+            if link in self.wanted if self.wanted is not None else self.inside in link:
                 yield scrapy.Request(link)
 
     def links_of(self, response: Any) -> list[str]:
-        return [link.url for link in self.extractor.extract_links(response)]
+        return list(dict.fromkeys([link.url.partition("#")[0] for link in self.extractor.extract_links(response)]))
 
 
 class LeanSpider(TerrainSpider):
     """The same without LinkExtractor and without asking twice: what somebody in a hurry would write."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, task: dict[str, Any]) -> None:
+        super().__init__(task)
         self.asked: set[str] = set()
 
     def links_of(self, response: Any) -> list[str]:
         base = response.url
-        return list(dict.fromkeys([urljoin(base, href) for href in response.xpath("//a/@href").getall()]))
+        return list(
+            dict.fromkeys([urljoin(base, href).partition("#")[0] for href in response.xpath("//a/@href").getall()])
+        )
 
     def parse(self, response: Any) -> Iterator[Any]:
         for result in super().parse(response):
@@ -154,7 +163,7 @@ class LeanSpider(TerrainSpider):
             yield result
 
 
-def run(port: int, output: Path, seconds: float, lean: bool) -> None:
+def run(port: int, task: dict[str, Any], output: Path, seconds: float, lean: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS | {
             "TWISTED_DNS_RESOLVER": Loopback,
@@ -164,7 +173,7 @@ def run(port: int, output: Path, seconds: float, lean: bool) -> None:
         }
         process = CrawlerProcess(settings)
         crawler = process.create_crawler(LeanSpider if lean else TerrainSpider)
-        process.crawl(crawler)
+        process.crawl(crawler, task=task)
         _send_everything_to(port)
         process.start()
         progress = getattr(crawler.spider, "progress", [])
@@ -187,8 +196,9 @@ def _send_everything_to(port: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
+    parser.add_argument("task", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--lean", action="store_true")
     options = parser.parse_args()
-    run(options.port, options.output, options.seconds, options.lean)
+    run(options.port, json.loads(options.task.read_text()), options.output, options.seconds, options.lean)
