@@ -104,8 +104,8 @@ def draw_site(family: Family, pages: int, seed: int = SEED) -> Iterator[tuple[st
     rng = random.Random(f"{seed} {family.name}")
     paths = [path_of(number) for number in range(pages)]
     filler = _filler(rng, family)
-    # Giants stand near the start, where real sites link their indexes; the start page itself is a table of contents.
-    places = dict(zip((2, 9, 16), family.giants, strict=False))
+    # The first giant stands near the start, where real sites link their index; the start page is a table of contents.
+    places = dict(zip((2, pages // 3, 2 * pages // 3), family.giants, strict=False))
     for number, path in enumerate(paths):
         giant = places.get(number)
         if giant is None:

@@ -44,6 +44,7 @@ from benchmarks.webserver import WebServer, find_nginx, serve, serve_layout
 
 SECTIONS = ("real", "made", "old", "fairness", "digest")
 Crawl = Callable[[Path], CrawlFigures]
+_DRAWN = 121  # pages of a drawn site at least; fewer would be mostly giants
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def measure(setting: Setting, folder: Path, steps: Steps, figures: dict[str, Any
             )
     if "made" in setting.sections:
         steps.say("Drawing a terrain like documentation")
-        roots = write_sites(folder / "drawn", 1 + (plan.pages - 1) * SPREAD)
+        roots = write_sites(folder / "drawn", max(_DRAWN, 1 + (plan.pages - 1) * SPREAD))
         figures["made"] = Bench(setting, folder / "made", steps, figures["mistakes"]).layout(roots, plan.made_rounds)
     if "old" in setting.sections:
         figures["old"] = Bench(setting, folder / "old", steps, figures["mistakes"]).terrain(plan.old)

@@ -22,6 +22,8 @@ def report(figures: dict[str, Any]) -> None:
     about = figures["machine"]
     print(f"\n{about['cpu']}, {about['cores']} cores, Python {about['python']},")
     print(f"load {about['load_before']} before and {about.get('load_after', '?')} after")
+    if figures["quick"]:
+        print("A quick run: start and end weigh more in it than the targets allow for.")
     for name, title in TERRAINS.items():
         if name in figures:
             _terrain(name, title, figures[name])

@@ -68,7 +68,7 @@ class Sampler(threading.Thread):
     def _write(self) -> None:
         temporary = self._path + ".new"
         with open(temporary, "w") as file:  # noqa: PTH123
-            json.dump({"cpu": time.process_time(), "steps": self._steps}, file)
+            json.dump({"cpu": time.process_time() - time.thread_time(), "steps": self._steps}, file)
         os.replace(temporary, self._path)  # noqa: PTH105
 
 
