@@ -38,7 +38,7 @@ from benchmarks.crawls import (
 from benchmarks.docs_terrain import write_sites
 from benchmarks.measure import ROOT, Steps, machine, reporting
 from benchmarks.report import report
-from benchmarks.sites import ADVICE, SPREAD, Layout, find_documentation, lay_out, read_sites
+from benchmarks.sites import ADVICE, SPREAD, SUFFIX, Layout, find_documentation, lay_out, read_sites
 from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
 from benchmarks.webserver import WebServer, find_nginx, serve, serve_layout
 
@@ -82,6 +82,7 @@ class Setting:
     open_pages: int
     workers: int
     is_profiled: bool
+    nginx: str | None
 
 
 def main() -> int:
@@ -97,6 +98,7 @@ def main() -> int:
         options.open,
         options.workers,
         options.profile,
+        None if options.own_server else find_nginx(),
     )
     figures: dict[str, Any] = {
         "machine": machine(),
@@ -121,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peer-pages", type=int, default=0, help="pages that Scrapy gets")
     parser.add_argument("--workers", type=int, default=0, help="fetcher processes of the pipeline; 0: as it chooses")
     parser.add_argument("--open", type=int, default=20, help="max-concurrent-pages-open: as the bare loop has")
+    parser.add_argument("--own-server", action="store_true", help="serve with the project's server, not nginx")
     parser.add_argument("--profile", action="store_true", help="one more crawl, to see which steps use the CPU")
     parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
     return parser
@@ -134,7 +137,7 @@ def measure(setting: Setting, folder: Path, steps: Steps, figures: dict[str, Any
             steps.say(ADVICE)
         else:
             figures["real"] = Bench(setting, folder / "real", steps, figures["mistakes"]).layout(
-                list(setting.roots), plan.rounds
+                list(setting.roots), plan.rounds, ("usual", "lean")
             )
     if "made" in setting.sections:
         steps.say("Drawing a terrain like documentation")
@@ -158,14 +161,14 @@ class Bench:
         self._setting, self._folder, self._steps, self._mistakes = setting, folder, steps, mistakes
         folder.mkdir(parents=True, exist_ok=True)
 
-    def layout(self, roots: list[Path], rounds: int) -> dict[str, Any]:
+    def layout(self, roots: list[Path], rounds: int, forms: tuple[str, ...] = ("usual",)) -> dict[str, Any]:
         """Folders of HTML over many hosts."""
         plan = self._setting.plan
         sites = read_sites(roots, plan.pages)
         if not sites:
             raise SystemExit(f"none of {', '.join(map(str, roots))} has {plan.pages} HTML pages")
         layout = lay_out(sites, plan.hosts, plan.pages)
-        nginx = find_nginx()
+        nginx = self._setting.nginx
         found: dict[str, Any] = {
             "sites": [str(site.root) for site in sites],
             "hosts": len(layout.hosts),
@@ -173,7 +176,8 @@ class Bench:
             "pauses_s": 2 * plan.pages * CrawlOptions().minimum_time_on_page / 1000,
             "census": summarise(layout.counts()),
         }
-        self._steps.say(f"{len(sites)} sites on {plan.hosts} hosts, {len(layout.urls()):,} pages, by {nginx or 'own'}")
+        name = "nginx" if nginx else "the project's own server"
+        self._steps.say(f"{len(sites)} sites on {plan.hosts} hosts, {len(layout.urls()):,} pages, by {name}")
         lists = layout_lists(layout)
         options = layout_options(layout, open_pages=self._setting.open_pages, workers=self._setting.workers)
         with serve_layout(layout, self._folder / "server", nginx=nginx) as server:
@@ -187,7 +191,8 @@ class Bench:
                 self._agree(one, layout, f"the pipeline in {self._folder.name}")
             found["pipeline"] = summary_of(runs)
             found["replay"] = self._replay(self._folder / "pipeline-1", runs[0])
-            found["scrapy"] = self._scrapy_on(layout.first(max(1, plan.peer_pages // plan.pages)), server)
+            fewer = layout.first(max(1, plan.peer_pages // plan.pages))
+            found["scrapy"] = self._scrapy_on(fewer, server, forms)
             if self._setting.is_profiled:
                 found["steps"] = self._profile(server, lists, options)
         return found
@@ -252,15 +257,16 @@ class Bench:
             self._mistakes.append(f"{folder.parent.name}: the replayed map has another digest")
         return {"results": done.results, "rate": done.results / done.seconds, "equal": done.equal}
 
-    def _scrapy_on(self, layout: Layout, server: WebServer) -> dict[str, Any]:
-        urls = layout.urls()
-        found = self._scrapy("usual", {"start": urls, "wanted": urls}, server, 240.0)
-        if found["pages"] != len(urls):
-            self._mistakes.append(f"Scrapy fetched {found['pages']:,} of {len(urls):,} pages")
-        return {"usual": found}
+    def _scrapy_on(self, layout: Layout, server: WebServer, forms: tuple[str, ...]) -> dict[str, Any]:
+        task = {"start": layout.urls(), "listed": layout.urls(), "suffix": SUFFIX}
+        found = {form: self._scrapy(form, task, server, 240.0) for form in forms}
+        for form, peer in found.items():
+            if peer["pages"] != len(task["listed"]):
+                self._mistakes.append(f"Scrapy ({form}) fetched {peer['pages']:,} of {len(task['listed']):,} pages")
+        return found
 
     def _scrapy(self, form: str, task: dict[str, Any], server: WebServer, seconds: float) -> dict[str, Any]:
-        listed = f"{len(task['wanted']):,} pages" if "wanted" in task else f"{seconds:.0f} s"
+        listed = f"{len(task['listed']):,} pages" if "listed" in task else f"{seconds:.0f} s"
         self._steps.say(f"Scrapy ({form} spider): {listed}")
         output, order = self._folder / "scrapy.json", self._folder / "task.json"
         order.write_text(json.dumps(task))

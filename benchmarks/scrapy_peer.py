@@ -6,8 +6,9 @@ benchmark's server on loopback, whatever the host. Run as a program of its own, 
 
     python -m benchmarks.scrapy_peer PORT TASK.json OUTPUT.json --seconds 60 [--lean]
 
-The task has `start`, a list of URLs, and either `wanted`, the URLs that may be followed, or `suffix`, the end of the
-host names that may be.
+The task has `start`, a list of URLs, `suffix`, the end of the host names that are followed, and optionally `listed`,
+the only URLs that may be fetched. The spider itself leaves out links that are not listed. That favours Scrapy: with a
+request for every link, and a downloader middleware that drops the unlisted, a page took 26 ms of CPU instead of 15.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class TerrainSpider(scrapy.Spider):
     def __init__(self, task: dict[str, Any]) -> None:
         super().__init__()
         self.start_urls = task["start"]
-        self.wanted = frozenset(task["wanted"]) if "wanted" in task else None
-        self.inside = task.get("suffix", "") + "/"
+        self.listed = frozenset(task["listed"]) if "listed" in task else None
+        self.inside = task["suffix"] + "/"
         self.extractor = LinkExtractor()
         self.progress: list[tuple[float, float, int]] = []  # wall, CPU, links of each page
 
@@ -134,7 +135,7 @@ class TerrainSpider(scrapy.Spider):
         title = response.xpath("//title/text()").get()
         yield {"url": response.url, "title": title, "status": response.status, "links": links}
         for link in links:
-            if link in self.wanted if self.wanted is not None else self.inside in link:
+            if link in self.listed if self.listed is not None else self.inside in link:
                 yield scrapy.Request(link)
 
     def links_of(self, response: Any) -> list[str]:

@@ -95,6 +95,8 @@ def find_documentation(places: Iterable[str] = PLACES) -> list[Path]:
 def read_site(root: Path, pages: int) -> Site:
     """Walk a folder breadth-first from its start page until there are enough pages; the rest follows by name."""
     everything = sorted(str(path.relative_to(root)) for path in root.rglob("*.html") if path.is_file())
+    if not everything:
+        return Site(root, ())
     start = "index.html" if "index.html" in everything else min(everything, key=lambda path: (path.count("/"), path))
     there, found = set(everything), {start: None}
     waiting = [start]

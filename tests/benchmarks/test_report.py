@@ -61,7 +61,7 @@ def test_a_fast_run_meets_every_target() -> None:
     ("change", "row"),
     [
         ({"rate": 400.0}, "pipeline against the bare loop"),
-        ({"rate": 400.0}, "pipeline against Scrapy"),
+        ({"rate": 400.0}, "pipeline against Scrapy, usual"),
         ({"first_request_s": 1.2}, "from the command to the first request"),
         ({"all_at_work_s": 3.0}, "until all of 200 domains are at work"),
         ({"after_last_answer_s": 2.1}, "from the last answer to the end"),

@@ -42,6 +42,7 @@ def test_pages_come_breadth_first_and_the_unlinked_last(folder: Path) -> None:
 def test_a_folder_with_too_few_pages_is_left_out(folder: Path) -> None:
     assert read_sites([folder], 6) == []
     assert len(read_sites([folder], 5)) == 1
+    assert read_sites([folder / "nowhere"], 1) == []
 
 
 def test_documentation_is_found_by_pattern_and_once(folder: Path) -> None:
