@@ -285,9 +285,12 @@ class Bench:
     def _profile(self, server: WebServer, lists: str, options: CrawlOptions) -> dict[str, Any]:
         self._steps.say("One more crawl, sampled")
         notes = self._folder / "samples"
-        run = crawl(
-            self._folder / "sampled", server, lists, options, environment=sampling.environment(notes, ROOT.resolve())
-        )
+        environment = sampling.environment(notes, ROOT.resolve())
+        try:
+            run = crawl(self._folder / "sampled", server, lists, options, timeout=120, environment=environment)
+        except (subprocess.TimeoutExpired, RuntimeError) as problem:  # the other figures stand without it
+            self._steps.say(f"  The sampled crawl came to nothing: {problem}")
+            return {}
         by_stage = sampling.read(notes, run.stages)
         return {
             stage: {step: 1000 * seconds / run.pages for step, seconds in steps.items()}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Collection
 from types import FrameType
 
 _EVERY = 0.004  # s between two looks
 _LOOK = 0.0003  # s that a look takes: CPU used in it is charged to the function that a thread is in at its end
-_SWITCH = 0.0002  # s after which a thread gives way to this one
+_SWITCH = 0.001  # s after which a thread gives way to this one
 _WRITE_EVERY = 0.25  # s between two notes; stages end without a farewell, so the last note is what counts
 
 
@@ -39,8 +41,9 @@ class Sampler(threading.Thread):
     def _clocks(self) -> dict[int, float]:
         """CPU time of every thread but this one."""
         clocks = {}
-        for thread in sys._current_frames():
-            if thread != threading.get_ident():
+        own = threading.get_ident()
+        for thread in list(threading._active):  # type: ignore[attr-defined]
+            if thread != own:
                 try:
                     clocks[thread] = time.clock_gettime(time.pthread_getcpuclockid(thread))
                 except OSError:  # it has just ended
@@ -48,12 +51,23 @@ class Sampler(threading.Thread):
         return clocks
 
     def _charge(self, before: dict[int, float]) -> None:
-        frames, now = sys._current_frames(), self._clocks()
-        for thread, clock in before.items():
-            used = now.get(thread, clock) - clock
-            if used > 0 and thread in frames:
-                step = self._step(frames[thread])
-                self._steps[step] = self._steps.get(step, 0.0) + used
+        # Frames are let go of at once: one that ends while it is held here would be freed in the wrong thread, with
+        # the parse tree and the greenlets that it refers to.
+        steps = self._where(before)
+        for thread, now in self._clocks().items():
+            used = now - before.get(thread, now)
+            if used > 0 and thread in steps:
+                self._steps[steps[thread]] = self._steps.get(steps[thread], 0.0) + used
+
+    def _where(self, threads: Collection[int]) -> dict[int, str]:
+        """The step that each thread is in."""
+        collects = gc.isenabled()
+        gc.disable()  # a collection inside _current_frames can wait for a lock that it holds (CPython 3.11)
+        try:
+            return {thread: self._step(frame) for thread, frame in sys._current_frames().items() if thread in threads}
+        finally:
+            if collects:
+                gc.enable()
 
     def _step(self, frame: FrameType) -> str:
         innermost: FrameType | None = frame
