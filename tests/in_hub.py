@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crawler.model.messages import Answer, Request
-from crawler.net.client import Transport
+from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
 
 
@@ -60,7 +60,7 @@ class HubThread:
         return outcomes
 
 
-class HubTransport(Transport):
+class HubClient(HttpClient):
     """A transport whose requests are made in a hub, whoever asks."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -70,7 +70,7 @@ class HubTransport(Transport):
     def send(self, request: Request) -> Answer:
         if threading.current_thread() is self._running._thread:
             return super().send(request)
-        (answer,) = self._running.all_of([lambda: super(HubTransport, self).send(request)])
+        (answer,) = self._running.all_of([lambda: super(HubClient, self).send(request)])
         assert isinstance(answer, Answer)
         return answer
 

@@ -15,7 +15,7 @@ from crawler.model.messages import Failure, Request, Take
 from crawler.model.moments import Moment
 from crawler.model.records import Exchange
 from crawler.model.settings import Config
-from crawler.net.client import Transport
+from crawler.net.client import HttpClient
 from crawler.pace.decisions import Busy, GateRecord, NotYet, Shut, is_in_force
 from crawler.visit.flow import Refusal, Reply
 from crawler.workspace.door import Gate, Workspace
@@ -40,7 +40,7 @@ class Asker:
     - what has left is in the domain's ledger when `ask` returns, whatever came of it.
     """
 
-    def __init__(self, config: Config, workspace: Workspace, transport: Transport, clock: Callable[[], Moment]) -> None:
+    def __init__(self, config: Config, workspace: Workspace, transport: HttpClient, clock: Callable[[], Moment]) -> None:
         self._config = config
         self._settings = config.crawler
         self._workspace = workspace

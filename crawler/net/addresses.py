@@ -1,6 +1,6 @@
 """Which addresses may be connected to, and how a host becomes one.
 
-`forbidden_reason` is pure. `Resolver` asks DNS, keeps its answers for a while and lets only checked addresses
+`forbidden_reason` is pure. `AddressResolver` asks DNS, keeps its answers for a while and lets only checked addresses
 out: whoever connects uses the very address that was checked, so an answer that changes later changes nothing.
 """
 
@@ -177,7 +177,7 @@ def _endpoints(answer: list[str] | Unresolvable, port: int) -> list[Endpoint]:
 GetAddrInfo = Callable[..., list[tuple[Any, ...]]]
 
 
-class Resolver:
+class AddressResolver:
     """Hosts to checked addresses; safe to use from many threads.
 
     Invariant: an address leaves `addresses` only if `forbidden_reason` passed it, or the user let it in

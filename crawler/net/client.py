@@ -4,7 +4,7 @@ urllib3 makes the connections: TCP, TLS, verification. What comes back is read b
 `crawler.net.codings` rather than by http.client, because that is three times cheaper per answer, and because every
 read can then look at one deadline and every buffer has a limit.
 
-`Transport.send` never raises for anything that a server, a network or a name server does.
+`HttpClient.send` never raises for anything that a server, a network or a name server does.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from crawler.model.messages import Answer, Failure, Request, Response, Take
 from crawler.model.settings import NetworkSettings
-from crawler.net.addresses import Endpoint, Resolver, Unresolvable
+from crawler.net.addresses import Endpoint, AddressResolver, Unresolvable
 from crawler.net.codings import BadEncoding, Collector, codings
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
-from crawler.net.hub import OwnThread, Waiting
+from crawler.net.hub import BlockingWaiter, SocketWaiter
 from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
 
 ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1"
@@ -76,7 +76,7 @@ class _Plain(socket.socket):
 class _Socket(ssl.SSLSocket):
     """A TLS socket that never blocks: what has to be waited for is waited for in the transport's own way."""
 
-    def shake_hands(self, waiting: Waiting, sessions: _Sessions, deadline: Deadline, most: float) -> None:
+    def shake_hands(self, waiting: SocketWaiter, sessions: _Sessions, deadline: Deadline, most: float) -> None:
         """With the session of an earlier connection to the same host, if there is one."""
         if (session := sessions.take(self.server_hostname)) is not None:
             self.session = session
@@ -118,7 +118,7 @@ class _Context(ssl.SSLContext):
 
     sslsocket_class = _Socket
     sessions: _Sessions
-    waiting: Waiting
+    waiting: SocketWaiter
 
     def wrap_socket(self, sock: socket.socket, *rest: Any, **options: Any) -> ssl.SSLSocket:
         """As urllib3 asks for it: with the handshake made."""
@@ -133,7 +133,7 @@ class _Context(ssl.SSLContext):
         return made
 
 
-def _tls_context(network: NetworkSettings, waiting: Waiting) -> _Context:
+def _tls_context(network: NetworkSettings, waiting: SocketWaiter) -> _Context:
     context = _Context(ssl.PROTOCOL_TLS_CLIENT)
     model = create_urllib3_context()
     context.options |= model.options
@@ -292,7 +292,7 @@ class _Idle:
             connection.close()
 
 
-class Transport:
+class HttpClient:
     """Sends requests and keeps connections for the next ones. Safe to use from many threads, or in a `Hub`.
 
     Invariants: a connection carries one request at a time; it goes back to rest only after its answer was
@@ -304,12 +304,12 @@ class Transport:
         network: NetworkSettings,
         user_agent_header: str,
         *,
-        resolver: Resolver | None = None,
-        waiting: Waiting | None = None,
+        resolver: AddressResolver | None = None,
+        waiting: SocketWaiter | None = None,
     ) -> None:
         self._network = network
-        self._resolver = resolver or Resolver(network)
-        self._waiting = waiting or OwnThread()
+        self._resolver = resolver or AddressResolver(network)
+        self._waiting = waiting or BlockingWaiter()
         self._context = _tls_context(network, self._waiting)
         self._idle = _Idle(network.max_idle_connections)
         agent = user_agent_header.encode("utf-8").decode("latin-1")
@@ -355,7 +355,7 @@ class Transport:
         """Close what is at rest; what is in use closes when its request ends."""
         self._idle.close()
 
-    def __enter__(self) -> Transport:
+    def __enter__(self) -> HttpClient:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -369,7 +369,7 @@ class Transport:
         if connection is None:
             endpoints = self._resolver.known(*origin)
             if endpoints is None:
-                endpoints = self._waiting.aside(lambda: self._resolver.addresses(*origin))
+                endpoints = self._waiting.run_in_thread(lambda: self._resolver.addresses(*origin))
             connection = Connection(origin, self._context)
             connection.open(endpoints[:MOST_ADDRESSES], deadline, network.connect_timeout / 1000)
         is_kept = False
@@ -410,7 +410,7 @@ class _Stream:
 
     __slots__ = ("_deadline", "_descriptor", "_may_be_there", "_sock", "_waiting")
 
-    def __init__(self, sock: Any, waiting: Waiting, deadline: Deadline) -> None:
+    def __init__(self, sock: Any, waiting: SocketWaiter, deadline: Deadline) -> None:
         self._sock = sock
         self._descriptor: int = sock.fileno()
         self._waiting = waiting

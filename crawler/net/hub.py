@@ -4,7 +4,7 @@ A request is written as if it had a thread of its own: it sends, waits, reads. I
 while it waits another one goes on. What that saves are the kernel's switches between threads and their fight for the
 interpreter's lock: an eighth of what a page cost a fetcher (docs/performance.md).
 
-Whoever has real threads to spare uses `OwnThread` instead; the code that waits is the same.
+Whoever has real threads to spare uses `BlockingWaiter` instead; the code that waits is the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 LONGEST_SLEEP = 60.0  # seconds; a lost wake-up costs no more than this
 
 
-class Waiting(Protocol):
+class SocketWaiter(Protocol):
     """How a connection waits. It tries first (or has just sent something), and waits only for what is to come."""
 
     def attach(self, descriptor: int) -> None:
@@ -34,12 +34,12 @@ class Waiting(Protocol):
     def wait(self, descriptor: int, seconds: float, *, to_write: bool = False) -> None:
         """Return once there may be something to do on this socket. Raises TimeoutError."""
 
-    def aside(self, work: Callable[[], T]) -> T:
+    def run_in_thread(self, work: Callable[[], T]) -> T:
         """The outcome of something that takes long and cannot be waited for otherwise (a name server)."""
 
 
-class OwnThread:
-    """Waiting in a thread that has nothing else to do."""
+class BlockingWaiter:
+    """SocketWaiter in a thread that has nothing else to do."""
 
     def attach(self, descriptor: int) -> None:
         pass
@@ -50,7 +50,7 @@ class OwnThread:
         if not poller.poll(math.ceil(seconds * 1000)):
             raise TimeoutError
 
-    def aside(self, work: Callable[[], T]) -> T:
+    def run_in_thread(self, work: Callable[[], T]) -> T:
         return work()
 
 
@@ -109,9 +109,9 @@ class _Poll:
 class Hub:
     """Greenlets of one thread that wait for sockets together.
 
-    `spawn`, `attach`, `wait` and `aside` belong to the thread that is in `run`; `wake` and `stop` are for everyone.
+    `spawn`, `attach`, `wait` and `run_in_thread` belong to the thread that is in `run`; `wake` and `stop` are for everyone.
 
-    A change on a socket that comes while nobody waits for it is forgotten: hence "tries first" in `Waiting`.
+    A change on a socket that comes while nobody waits for it is forgotten: hence "tries first" in `SocketWaiter`.
     """
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Hub:
         self._watch.arm(descriptor, to_write)
         self._loop.switch()
 
-    def aside(self, work: Callable[[], T]) -> T:
+    def run_in_thread(self, work: Callable[[], T]) -> T:
         assert self._loop is not None
         me = getcurrent()
         outcome: list[T] = []

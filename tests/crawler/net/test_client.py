@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from crawler.model.messages import Answer, Failure, Request, Response, Take
 from crawler.model.settings import NetworkSettings
-from crawler.net.client import Transport
+from crawler.net.client import HttpClient
 from crawler.visit.content_types import is_html
 from crawler.visit.html import header_says_nofollow
 from tests.hostile import TRICKS, Exchange, HostileServer
-from tests.in_hub import HubTransport
+from tests.in_hub import HubClient
 
 AGENT = "SumiRipple/1.0 (+https://example.org/bot; bot@example.org)"
 LIMIT = 300_000
@@ -38,25 +38,25 @@ def patient(server: HostileServer, **changes: Any) -> NetworkSettings:
     return server.network(read_timeout=20_000, total_timeout=20_000, connect_timeout=20_000, **changes)
 
 
-@pytest.fixture(params=[Transport, HubTransport], ids=["own thread", "hub"])
-def transport(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Transport]:
+@pytest.fixture(params=[HttpClient, HubClient], ids=["own thread", "hub"])
+def transport(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[HttpClient]:
     """With limits that a loaded machine does not reach."""
     with request.param(patient(server), AGENT) as made:
         yield made
 
 
-@pytest.fixture(params=[Transport, HubTransport], ids=["own thread", "hub"])
-def hasty(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Transport]:
+@pytest.fixture(params=[HttpClient, HubClient], ids=["own thread", "hub"])
+def hasty(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[HttpClient]:
     """With limits that are soon reached."""
     with request.param(server.network(read_timeout=200, total_timeout=300, connect_timeout=300), AGENT) as made:
         yield made
 
 
-def get(transport: Transport, path: str, host: str = "tricks.test", take: Take = Take.HTML) -> Answer:
+def get(transport: HttpClient, path: str, host: str = "tricks.test", take: Take = Take.HTML) -> Answer:
     return transport.send(Request("GET", f"https://{host}{path}", take, LIMIT))
 
 
-def head(transport: Transport, path: str, host: str = "tricks.test") -> Answer:
+def head(transport: HttpClient, path: str, host: str = "tricks.test") -> Answer:
     return transport.send(Request("HEAD", f"https://{host}{path}"))
 
 
@@ -93,7 +93,7 @@ def failed(answer: Answer) -> Failure:
         "/nul-headers",
     ],
 )
-def test_pages_arrive_decoded_and_whole(transport: Transport, path: str) -> None:
+def test_pages_arrive_decoded_and_whole(transport: HttpClient, path: str) -> None:
     response = answered(get(transport, path))
     assert response.status == 200
     assert response.body.startswith(b"<!DOCTYPE html>")
@@ -111,7 +111,7 @@ def test_the_request_says_exactly_what_it_should(tmp_path: Path) -> None:
 
     TRICKS["/~echo"] = echo
     try:
-        with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
             transport.send(Request("GET", "https://user:secret@tricks.test:443/~echo?q=é x#part", Take.HTML))
             transport.send(Request("HEAD", "https://tricks.test:8443/~echo"))
     finally:
@@ -128,7 +128,7 @@ def test_the_request_says_exactly_what_it_should(tmp_path: Path) -> None:
     assert b"\r\nHost: tricks.test:8443\r\n" in seen[1]
 
 
-def test_header_values_are_text_without_controls(transport: Transport) -> None:
+def test_header_values_are_text_without_controls(transport: HttpClient) -> None:
     headers = answered(get(transport, "/nul-headers")).headers
     assert headers["x-nul"] == "ab"
     assert headers["x-latin"] == headers["x-utf"] == "café"
@@ -136,19 +136,19 @@ def test_header_values_are_text_without_controls(transport: Transport) -> None:
     assert headers["x-esc"] == "[31mred"
 
 
-def test_a_redirect_is_an_answer_with_its_location(transport: Transport) -> None:
+def test_a_redirect_is_an_answer_with_its_location(transport: HttpClient) -> None:
     response = answered(get(transport, "/to/latin"))
     assert (response.status, response.headers["location"], response.body) == (302, "/caf%E9", b"")
 
 
-def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(transport: Transport) -> None:
+def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(transport: HttpClient) -> None:
     assert header_says_nofollow(answered(get(transport, "/nofollow-header")).headers["x-robots-tag"], "SumiRipple")
 
 
 # --- how much of a body is taken
 
 
-def test_only_html_bodies_are_taken_where_html_is_wanted(transport: Transport) -> None:
+def test_only_html_bodies_are_taken_where_html_is_wanted(transport: HttpClient) -> None:
     assert answered(get(transport, "/file.pdf")).body == b""
     assert answered(get(transport, "/gone")).body == b""
     assert answered(get(transport, "/file.pdf", take=Take.ANYTHING)).body == b"%PDF-1.4"
@@ -157,7 +157,7 @@ def test_only_html_bodies_are_taken_where_html_is_wanted(transport: Transport) -
     assert answered(head(transport, "/plain")).body == b""
 
 
-def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(transport: Transport) -> None:
+def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(transport: HttpClient) -> None:
     response = answered(get(transport, "/no-type-binary"))
     assert not is_html(None, response.body)
     assert len(response.body) < 100_000
@@ -180,18 +180,18 @@ def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(transport: T
         "/million-links",
     ],
 )
-def test_what_is_too_big_is_cut_at_the_limit(transport: Transport, path: str) -> None:
+def test_what_is_too_big_is_cut_at_the_limit(transport: HttpClient, path: str) -> None:
     response = answered(get(transport, path))
     assert len(response.body) == LIMIT
     assert response.is_cut
 
 
 def test_tiny_chunks_without_end_are_cut_too(server: HostileServer) -> None:
-    with Transport(server.network(total_timeout=60_000, read_timeout=60_000), AGENT) as transport:
+    with HttpClient(server.network(total_timeout=60_000, read_timeout=60_000), AGENT) as transport:
         assert answered(get(transport, "/endless-tiny-chunks")).is_cut
 
 
-def test_a_bomb_costs_no_more_memory_than_its_limit(transport: Transport) -> None:
+def test_a_bomb_costs_no_more_memory_than_its_limit(transport: HttpClient) -> None:
     answered(get(transport, "/bomb-gzip"))  # the server makes its bomb now, not while memory is watched
     tracemalloc.start()
     try:
@@ -230,7 +230,7 @@ def test_a_bomb_costs_no_more_memory_than_its_limit(transport: Transport) -> Non
         ("/bad-chunk-end", "bad-response"),
     ],
 )
-def test_bad_answers_have_their_slugs(transport: Transport, path: str, slug: str) -> None:
+def test_bad_answers_have_their_slugs(transport: HttpClient, path: str, slug: str) -> None:
     failure = failed(get(transport, path))
     assert failure.slug == slug
     assert failure.words
@@ -240,13 +240,13 @@ def test_bad_answers_have_their_slugs(transport: Transport, path: str, slug: str
 @pytest.mark.parametrize(
     "path", ["/drip-status", "/drip-headers", "/drip-body", "/drip-chunks", "/drip-chunk-size", "/silent"]
 )
-def test_a_server_that_drips_anywhere_is_a_timeout(hasty: Transport, path: str) -> None:
+def test_a_server_that_drips_anywhere_is_a_timeout(hasty: HttpClient, path: str) -> None:
     assert failed(get(hasty, path)).slug == "timeout"
     assert hasty.idle_connections == 0
 
 
 @pytest.mark.parametrize("host", ["slow-tls.test", "silent.test"])
-def test_a_handshake_that_drips_or_stops_is_a_timeout(hasty: Transport, host: str) -> None:
+def test_a_handshake_that_drips_or_stops_is_a_timeout(hasty: HttpClient, host: str) -> None:
     assert failed(get(hasty, "/plain", host)).slug == "timeout"
 
 
@@ -262,7 +262,7 @@ def test_a_handshake_that_drips_or_stops_is_a_timeout(hasty: Transport, host: st
         ("resets.test", "connection-reset", "reset"),
     ],
 )
-def test_bad_tls_is_told_in_words(transport: Transport, host: str, slug: str, words: str) -> None:
+def test_bad_tls_is_told_in_words(transport: HttpClient, host: str, slug: str, words: str) -> None:
     failure = failed(get(transport, "/plain", host))
     assert failure.slug == slug
     assert words in failure.words
@@ -283,7 +283,7 @@ def test_a_certificate_that_signed_itself_is_called_so(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "alone.pem")
     with HostileServer(tmp_path) as server:
         server._contexts["alone.test"] = context
-        with Transport(patient(server), AGENT) as transport:
+        with HttpClient(patient(server), AGENT) as transport:
             assert failed(get(transport, "/", "alone.test")).message == "tls: the certificate is self-signed"
 
 
@@ -295,7 +295,7 @@ def free_port() -> int:
 
 def test_nobody_listening_is_a_refused_connection() -> None:
     network = NetworkSettings(resolve=(("*", f"127.0.0.1:{free_port()}"),))
-    with Transport(network, AGENT) as transport:
+    with HttpClient(network, AGENT) as transport:
         assert failed(get(transport, "/")).slug == "connection-refused"
 
 
@@ -311,7 +311,7 @@ def test_a_server_that_never_accepts_is_a_timeout() -> None:
             one.connect_ex(("127.0.0.1", port))
             crowd.append(one)
         network = NetworkSettings(resolve=(("*", f"127.0.0.1:{port}"),), connect_timeout=200, total_timeout=400)
-        with Transport(network, AGENT) as transport:
+        with HttpClient(network, AGENT) as transport:
             assert failed(get(transport, "/")).slug == "timeout"
         for one in crowd:
             one.close()
@@ -321,7 +321,7 @@ def test_a_server_that_never_accepts_is_a_timeout() -> None:
     "url", ["https://127.0.0.1/", "https://2130706433/", "https://[::ffff:7f00:1]/", "https://127.1/"]
 )
 def test_loopback_is_blocked_before_anything_is_sent(url: str) -> None:
-    with Transport(NetworkSettings(), AGENT) as transport:
+    with HttpClient(NetworkSettings(), AGENT) as transport:
         assert failed(transport.send(Request("GET", url))).slug == "address-blocked"
 
 
@@ -331,7 +331,7 @@ def test_the_connection_goes_to_the_checked_address_and_no_name_is_looked_up_aga
     def no_dns(*_: object, **__: object) -> list[object]:
         raise AssertionError("a name was looked up")
 
-    with Transport(patient(server), AGENT) as transport:
+    with HttpClient(patient(server), AGENT) as transport:
         monkeypatch.setattr(socket, "getaddrinfo", no_dns)
         assert answered(get(transport, "/plain")).status == 200
 
@@ -341,7 +341,7 @@ def test_the_next_address_is_tried_when_one_refuses(server: HostileServer) -> No
         def known(self, host: str, port: int) -> list[tuple[str, int]]:
             return [("127.0.0.1", free_port()), ("127.0.0.1", server.port)]
 
-    with Transport(patient(server), AGENT, resolver=TwoAddresses()) as transport:  # type: ignore[arg-type]
+    with HttpClient(patient(server), AGENT, resolver=TwoAddresses()) as transport:  # type: ignore[arg-type]
         assert answered(get(transport, "/plain")).status == 200
 
 
@@ -356,24 +356,24 @@ def test_the_next_address_is_tried_when_one_refuses(server: HostileServer) -> No
         "https://" + "a" * 70 + ".test/",
     ],
 )
-def test_what_cannot_be_asked_for_is_a_failure_and_no_crash(transport: Transport, url: str) -> None:
+def test_what_cannot_be_asked_for_is_a_failure_and_no_crash(transport: HttpClient, url: str) -> None:
     failed(transport.send(Request("GET", url)))
 
 
-def test_a_method_cannot_smuggle_a_line(transport: Transport) -> None:
+def test_a_method_cannot_smuggle_a_line(transport: HttpClient) -> None:
     failed(transport.send(Request("GET / HTTP/1.1\r\nX:", "https://tricks.test/")))
 
 
 def test_a_user_agent_cannot_smuggle_a_line() -> None:
     with pytest.raises(ValueError, match="control"):
-        Transport(NetworkSettings(), "Bot\r\nX: y")
+        HttpClient(NetworkSettings(), "Bot\r\nX: y")
 
 
 # --- connections
 
 
 def test_connections_are_kept_and_used_again(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
         for path in ("/plain", "/chunked", "/gzip", "/gone", "/to/301", "/204", "/file.pdf", "/plain"):
             answered(head(transport, path))
             answered(get(transport, path))
@@ -382,20 +382,20 @@ def test_connections_are_kept_and_used_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/until-close", "/bomb-gzip", "/length-too-short", "/no-type-binary", "/nul-headers"])
-def test_a_connection_that_cannot_be_trusted_any_more_is_closed(transport: Transport, path: str) -> None:
+def test_a_connection_that_cannot_be_trusted_any_more_is_closed(transport: HttpClient, path: str) -> None:
     answered(get(transport, path))
     assert transport.idle_connections == 0
 
 
 def test_a_body_after_head_does_not_become_the_next_answer(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
         for _ in range(5):
             assert answered(head(transport, "/head-with-body")).body == b""
             assert b"Plain" in answered(get(transport, "/plain")).body
 
 
 def test_a_connection_that_the_server_closed_at_rest_is_not_used(tmp_path: Path) -> None:
-    with HostileServer(tmp_path, keep_alive=False) as server, Transport(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path, keep_alive=False) as server, HttpClient(patient(server), AGENT) as transport:
         answered(get(transport, "/plain"))
         (resting,) = transport._idle._resting.values()
         while resting.is_connected:
@@ -405,7 +405,7 @@ def test_a_connection_that_the_server_closed_at_rest_is_not_used(tmp_path: Path)
 
 
 def test_sessions_are_resumed_on_a_new_connection(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, Transport(patient(server, max_idle_connections=0), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=0), AGENT) as transport:
         answered(get(transport, "/plain"))
         assert list(transport._context.sessions._kept) == ["tricks.test"]
         answered(get(transport, "/plain"))
@@ -413,7 +413,7 @@ def test_sessions_are_resumed_on_a_new_connection(tmp_path: Path) -> None:
 
 
 def test_idle_connections_are_bounded_and_the_oldest_goes_first(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, Transport(patient(server, max_idle_connections=3), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=3), AGENT) as transport:
         for name in "abcde":
             answered(get(transport, "/plain", f"{name}.test"))
         assert transport.idle_connections == 3
@@ -422,7 +422,7 @@ def test_idle_connections_are_bounded_and_the_oldest_goes_first(tmp_path: Path) 
 
 def test_close_closes_what_rests_and_later_sends_leave_nothing_behind(tmp_path: Path) -> None:
     with HostileServer(tmp_path) as server:
-        transport = Transport(patient(server), AGENT)
+        transport = HttpClient(patient(server), AGENT)
         answered(get(transport, "/plain"))
         transport.close()
         assert transport.idle_connections == 0
@@ -433,7 +433,7 @@ def test_close_closes_what_rests_and_later_sends_leave_nothing_behind(tmp_path: 
 def test_the_keep_alive_header_limits_how_long_a_connection_rests(tmp_path: Path) -> None:
     TRICKS["/~brief"] = lambda x: x.reply(200, b"x", "text/html", "Keep-Alive: timeout=1, max=5")
     try:
-        with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
             answered(get(transport, "/~brief"))
             answered(get(transport, "/~brief"))
             assert server.connections == 2
@@ -442,7 +442,7 @@ def test_the_keep_alive_header_limits_how_long_a_connection_rests(tmp_path: Path
 
 
 def test_one_send_is_at_most_one_request(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
         answered(get(transport, "/plain"))
         failed(get(transport, "/closes-at-once"))
         assert [entry.path for entry in server.seen()] == ["/plain", "/closes-at-once"]
@@ -450,7 +450,7 @@ def test_one_send_is_at_most_one_request(tmp_path: Path) -> None:
 
 def test_many_threads_share_a_transport(tmp_path: Path) -> None:
     paths = ["/plain", "/gzip", "/chunked", "/gone", "/until-close", "/bad-chunk-size", "/resets", "/stacked"]
-    with HostileServer(tmp_path) as server, Transport(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
         wrong: list[object] = []
 
         def work(number: int) -> None:
@@ -471,7 +471,7 @@ def test_many_threads_share_a_transport(tmp_path: Path) -> None:
 def test_every_trick_ends_in_an_answer_or_a_failure(server: HostileServer) -> None:
     """Nothing that a server does is an exception, and nothing is left open behind it."""
     network = server.network(read_timeout=100, total_timeout=150, connect_timeout=150)
-    with Transport(network, AGENT) as transport:
+    with HttpClient(network, AGENT) as transport:
         for path in TRICKS:
             for answer in (head(transport, path), get(transport, path)):
                 assert isinstance(answer, Response | Failure)

@@ -101,13 +101,13 @@ def test_what_is_done_aside_keeps_nobody_waiting_and_its_problems_come_back(runn
     may_end = threading.Event()
 
     def slow() -> str:
-        assert hub.aside(lambda: may_end.wait(30)) is True
+        assert hub.run_in_thread(lambda: may_end.wait(30)) is True
         return threading.current_thread().name
 
     def quick() -> str:
         may_end.set()
         with pytest.raises(ZeroDivisionError):
-            hub.aside(lambda: 1 / 0)
+            hub.run_in_thread(lambda: 1 / 0)
         return threading.current_thread().name
 
     assert running.all_of([slow, quick]) == ["hub", "hub"]
@@ -124,7 +124,7 @@ def test_what_failed_aside_is_let_go_of_without_the_collector(running: HubThread
         page = Page()
         seen = weakref.ref(page)
         with suppress(ZeroDivisionError):
-            running.hub.aside(lambda: (page, 1 / 0))
+            running.hub.run_in_thread(lambda: (page, 1 / 0))
         return seen
 
     gc.collect()
