@@ -28,7 +28,7 @@ from crawler.model.records import (
 )
 from crawler.model.settings import Config
 from crawler.model.states import PageState, check_transition
-from crawler.model.urls import Link, Resolver, hash64
+from crawler.model.urls import Link, LinkResolver, hash64
 from crawler.pace.decisions import is_in_force
 from crawler.rules.traps import family_of, shape_error
 from ingest.links import Lead, Pathfinder, Ways
@@ -60,7 +60,7 @@ class Mapper:
         self.store = store
         self._register = store.register
         self._distances = store.distances
-        self._pathfinder = Pathfinder(Resolver(config.crawler.tracking_parameters), store.register, _REMEMBERED)
+        self._pathfinder = Pathfinder(LinkResolver(config.crawler.tracking_parameters), store.register, _REMEMBERED)
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.stale = 0  # results of a run that is over

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crawler.model.urls import Address, Base, Link, Resolver, hash64
+from crawler.model.urls import Address, Base, Link, LinkResolver, hash64
 from ingest.map_rows import Generations
 from ingest.page_index import Register
 
@@ -40,7 +40,7 @@ class Ways(NamedTuple):
 class Pathfinder:
     """`follow` for every page of a batch, `settle` when the batch is done with."""
 
-    def __init__(self, resolver: Resolver, register: Register, size: int) -> None:
+    def __init__(self, resolver: LinkResolver, register: Register, size: int) -> None:
         self._resolver = resolver
         self._register = register
         self._memory: Generations[Address, int] = Generations(max(1, size // 2))  # 0: no page

@@ -334,7 +334,7 @@ class Base:
 
 
 def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", hash_: int = 0) -> Link:
-    """The Link of a page on a site (see `Resolver._site`), by the path of its key and what is asked for there.
+    """The Link of a page on a site (see `LinkResolver._site`), by the path of its key and what is asked for there.
 
     Where the key is the address itself, `hash_` is its hash.
     """
@@ -347,7 +347,7 @@ def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", h
     return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash_))
 
 
-class Resolver:
+class LinkResolver:
     """Addresses → Links: the page that is meant, under one set of tracking parameters."""
 
     def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS) -> None:
@@ -407,7 +407,7 @@ __all__ = [
     "Address",
     "Base",
     "Link",
-    "Resolver",
+    "LinkResolver",
     "UrlError",
     "authority_of",
     "domain_of",

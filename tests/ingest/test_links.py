@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from crawler.model.urls import Resolver
+from crawler.model.urls import LinkResolver
 from ingest.links import Pathfinder, Ways
 from ingest.page_index import Register
 from ingest.rules.depth import Distances
@@ -48,7 +48,7 @@ class Map:
 
     def __init__(self, size: int) -> None:
         self.register = Register(Distances(3, 1))
-        self.pathfinder = Pathfinder(Resolver(), self.register, size)
+        self.pathfinder = Pathfinder(LinkResolver(), self.register, size)
         self.keys = [""]
 
     def numbers(self, ways: Ways) -> list[int]:
@@ -72,7 +72,7 @@ class Map:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_memory_never_changes_an_answer(seed: int) -> None:
     rng = random.Random(seed)
-    resolver, known = Resolver(), Map(rng.choice([1, 2, 8, 30, 1000]))
+    resolver, known = LinkResolver(), Map(rng.choice([1, 2, 8, 30, 1000]))
     for _ in range(100):
         batch = [(rng.choice(_BASES), rng.sample(_HREFS, rng.randrange(6))) for _ in range(rng.randrange(4))]
         followed = [known.pathfinder.follow(base, hrefs) for base, hrefs in batch]
@@ -119,8 +119,8 @@ def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch
     for base, hrefs in pages:
         known.follow(base, *hrefs)
         known.pathfinder.settle()
-    monkeypatch.delattr(Resolver, "link_to")
-    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(LinkResolver, "link_to")
+    monkeypatch.delattr(LinkResolver, "link_at")
     monkeypatch.delattr(Register, "known")
     for base, hrefs in pages:
         known.follow(base, *hrefs)
@@ -145,7 +145,7 @@ def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatc
     for number in range(200):
         known.follow("https://example.com/", f"/{number}", "/home")
         known.pathfinder.settle()
-    monkeypatch.delattr(Resolver, "link_to")
-    monkeypatch.delattr(Resolver, "link_at")
+    monkeypatch.delattr(LinkResolver, "link_to")
+    monkeypatch.delattr(LinkResolver, "link_at")
     monkeypatch.delattr(Register, "known")
     assert known.follow("https://example.com/", "/home") == ["https://example.com/home"]

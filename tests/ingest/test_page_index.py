@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.model.records import PageResult, RunEvent, dump
 from crawler.model.settings import Config
-from crawler.model.urls import Link, Resolver, hash64
+from crawler.model.urls import Link, LinkResolver, hash64
 from ingest import page_index as room
 from ingest.apply import Mapper
 from ingest.page_index import QUEUED, UNSEEN, Register
@@ -107,13 +107,13 @@ def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
 def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second stands under its next hash, now and after a restart."""
     shared = ("https://one.test/a", "https://two.test/a")
-    plain = Resolver.link_at
+    plain = LinkResolver.link_at
 
-    def colliding(self: Resolver, address: str, hash_: int) -> Link | None:
+    def colliding(self: LinkResolver, address: str, hash_: int) -> Link | None:
         found = plain(self, address, hash_)
         return found._replace(hash=77) if found is not None and found.key in shared else found
 
-    monkeypatch.setattr(Resolver, "link_at", colliding)
+    monkeypatch.setattr(LinkResolver, "link_at", colliding)
     visits = [
         PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
         for key, hrefs in (("https://qa.test/0", (*shared, "/1")), ("https://qa.test/1", shared[::-1]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawler.model.urls import Resolver, UrlError, normalize, resolve, wire_of
+from crawler.model.urls import LinkResolver, UrlError, normalize, resolve, wire_of
 from tests.places import CONFORMANCE
 
 
@@ -30,7 +30,7 @@ def key_or_none(url: str | None) -> str | None:
 
 
 def test_every_web_platform_case_resolves_as_in_browsers() -> None:
-    resolver, wrong = Resolver(), []
+    resolver, wrong = LinkResolver(), []
     for case in cases("wpt_http_flat.json"):
         base, href, out = case["base"] or "", case["in"], case["out"]
         expected = normalize(out) if out is not None else None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from crawler.model.urls import (
     Address,
     Base,
-    Resolver,
+    LinkResolver,
     UrlError,
     authority_of,
     domain_of,
@@ -368,7 +368,7 @@ def test_normalising_twice_is_normalising_once_and_only_url_error_is_ever_raised
 @settings(max_examples=700, deadline=None)
 def test_a_resolver_says_what_resolve_and_normalize_say(base: str, href: str) -> None:
     absolute = resolve(base, href)
-    link = Resolver().link(base, href)
+    link = LinkResolver().link(base, href)
     if absolute is None:
         assert link is None
         return
@@ -379,14 +379,14 @@ def test_a_resolver_says_what_resolve_and_normalize_say(base: str, href: str) ->
 @settings(max_examples=700, deadline=None)
 def test_a_resolver_that_knows_a_site_says_of_it_what_one_says_that_does_not(base: str, href: str) -> None:
     """Plain paths on sites that were parsed before are not parsed."""
-    resolver = Resolver()
+    resolver = LinkResolver()
     for known in ("/", "/x", href):
         resolver.link(base, known)
     for path in ("/a", "/a/", "/a.b/c-d/", "/", "/.x", "/a/../b", "/a//b", "/a?b", "/A%7e", "/a#b", href, "/" + href):
-        assert resolver.link(base, path) == Resolver().link(base, path)
+        assert resolver.link(base, path) == LinkResolver().link(base, path)
         absolute = resolve(base, path)
         if absolute is not None:
-            assert resolver.link("", absolute) == Resolver().link("", absolute)
+            assert resolver.link("", absolute) == LinkResolver().link("", absolute)
 
 
 _SITE = [
@@ -441,7 +441,7 @@ _HREFS = [
 @pytest.mark.parametrize("base", _SITE)
 @pytest.mark.parametrize("href", _HREFS)
 def test_an_address_means_what_its_href_means(base: str, href: str) -> None:
-    link, absolute = Resolver().link(base, href), resolve(base, href)
+    link, absolute = LinkResolver().link(base, href), resolve(base, href)
     assert (link and link.key) == (absolute and normalize(absolute))
 
 
@@ -496,7 +496,7 @@ def test_a_base_that_is_no_url_leaves_absolute_links_their_meaning() -> None:
     for base in ("", "nonsense", "https://["):
         assert resolve(base, "https://example.com/x") == "https://example.com/x"
         assert resolve(base, "/x") is None
-        links = [Resolver().link(base, href) for href in ("/x", "x", "#", "HTTPS://example.com/x")]
+        links = [LinkResolver().link(base, href) for href in ("/x", "x", "#", "HTTPS://example.com/x")]
         assert [link and link.key for link in links] == [None, None, None, "https://example.com/x"]
 
 
@@ -549,5 +549,5 @@ def test_further_probes_give_further_hashes() -> None:
 
 
 def test_the_resolver_uses_its_own_tracking_parameters() -> None:
-    link = Resolver(("sid",)).link("https://example.com/", "/?sid=1&ref=2")
+    link = LinkResolver(("sid",)).link("https://example.com/", "/?sid=1&ref=2")
     assert link is not None and link.key == "https://example.com/?ref=2"
