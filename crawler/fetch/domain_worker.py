@@ -18,7 +18,7 @@ from crawler.fetch.gated_request import Asker, Later
 from crawler.fetch.journal import Results, TooLate
 from crawler.fetch.lease import JOBS_AT_ONCE, Domain, read_jobs
 from crawler.fetch.robots_cache import RobotsCache
-from crawler.model.messages import UNTRIED, Pause, Response
+from crawler.model.messages import NO_RETRIES, Pause, Response
 from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Exchange, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
@@ -133,7 +133,7 @@ class Steps:
                     if domain.is_nudged and not self._queue.is_ending:
                         domain.is_nudged = False
                         continue
-                    domain.tried = UNTRIED
+                    domain.tried = NO_RETRIES
                     domain.is_idle = True
                     domain.idle_since = time.monotonic()
                     return False
@@ -183,10 +183,10 @@ class Steps:
                     self._results.append(dump(changed(wish, at=now_text())))
                 elif isinstance(wish, Pause):
                     domain.wish = None
-                    domain.tried = wish.tried
+                    domain.tried = wish.retry_counts
                     # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long, and goes
                     # on counting.
-                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds, tried=wish.tried))
+                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds, tried=wish.retry_counts))
                     self._queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 else:
@@ -208,7 +208,7 @@ class Steps:
     def _step(self, visit: Visit, reply: Reply) -> Wish:
         """A visit's next wish. To read a large page takes long, which others need not wait for."""
         if isinstance(reply, Response) and len(reply.body) > LARGE_BODY:
-            return self._hub.aside(lambda: visit.send(reply))
+            return self._hub.run_in_thread(lambda: visit.send(reply))
         return visit.send(reply)
 
     def _finish(self, domain: Domain, result: PageResult) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.fetch.lease import Domain
-from crawler.model.messages import Failure, Request, Take
+from crawler.model.messages import BodyWanted, Failure, Request
 from crawler.model.moments import Moment
 from crawler.model.records import Exchange
 from crawler.model.settings import Config
@@ -40,7 +40,9 @@ class Asker:
     - what has left is in the domain's ledger when `ask` returns, whatever came of it.
     """
 
-    def __init__(self, config: Config, workspace: Workspace, transport: HttpClient, clock: Callable[[], Moment]) -> None:
+    def __init__(
+        self, config: Config, workspace: Workspace, transport: HttpClient, clock: Callable[[], Moment]
+    ) -> None:
         self._config = config
         self._settings = config.crawler
         self._workspace = workspace
@@ -113,7 +115,7 @@ class Asker:
             end.mono_ns // 1_000_000 - mono_ms,
             name,
         )
-        (domain.robots_ledger if request.take is Take.ANYTHING else domain.ledger).append(entry)
+        (domain.robots_ledger if request.wanted is BodyWanted.ANYTHING else domain.ledger).append(entry)
         return answer
 
     def _reopen(self, record: GateRecord) -> GateRecord:

@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Set
 
-from crawler.model.messages import UNTRIED, Request, Tried
+from crawler.model.messages import NO_RETRIES, Request, RetryCounts
 from crawler.model.records import Closure, Exchange, Job
 from crawler.model.urls import authority_of, domain_of
 from crawler.pace.decisions import GateRecord, LedgerMark
@@ -86,7 +86,7 @@ class Domain:
         self.job_end = bookmark.jobs
         self.wish: Request | None = None
         self.has_asked = False
-        self.tried = UNTRIED
+        self.tried = NO_RETRIES
         self.delays: dict[str, int] = {}  # what each host's robots.txt wants between requests, where that is known
         self.names: dict[str, str] = {}  # hosts asked for this domain's sake → the domain that each belongs to
         self.ledger: list[Exchange] = []
@@ -114,10 +114,10 @@ class Domain:
         if len(self.recent) > REMEMBERED_KEYS:
             del self.recent[next(iter(self.recent))]
 
-    def tried_of(self, job: Job) -> Tried:
+    def tried_of(self, job: Job) -> RetryCounts:
         """What had been tried of a job that was cut off; with another one at work it does not matter any more."""
         if self.tried.job and self.tried.job != number_of(job):
-            self.tried = UNTRIED
+            self.tried = NO_RETRIES
         return self.tried
 
     def place_of(self, url: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Take(StrEnum):
+class BodyWanted(StrEnum):
     """How much of an answer's body is wanted."""
 
     NOTHING = "nothing"  # HEAD, or only the headers matter
@@ -24,11 +24,11 @@ class Request:
 
     method: str
     url: str
-    take: Take = Take.NOTHING
+    wanted: BodyWanted = BodyWanted.NOTHING
     limit: int = 10 * 1024 * 1024  # decoded bytes; a longer body is cut there and marked
 
 
-class Tried(NamedTuple):
+class RetryCounts(NamedTuple):
     """How often a visit has come back so far: whoever makes it after a crash goes on counting from here.
 
     `job` and `robots_host` are hashes: they only have to tell a visit, and a host, from others of the same domain.
@@ -41,7 +41,7 @@ class Tried(NamedTuple):
     robots_tries: int = 0
 
 
-UNTRIED = Tried()
+NO_RETRIES = RetryCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Pause:
 
     seconds: float
     why: str
-    tried: Tried = UNTRIED
+    retry_counts: RetryCounts = NO_RETRIES
 
 
 @dataclass(frozen=True, slots=True)

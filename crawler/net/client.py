@@ -25,9 +25,9 @@ from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.util.ssl_ import create_urllib3_context
 
-from crawler.model.messages import Answer, Failure, Request, Response, Take
+from crawler.model.messages import Answer, BodyWanted, Failure, Request, Response
 from crawler.model.settings import NetworkSettings
-from crawler.net.addresses import Endpoint, AddressResolver, Unresolvable
+from crawler.net.addresses import AddressResolver, Endpoint, Unresolvable
 from crawler.net.codings import BadEncoding, Collector, codings
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
 from crawler.net.hub import BlockingWaiter, SocketWaiter
@@ -465,9 +465,9 @@ def _read(
 
 
 def _is_wanted(request: Request, head: Head) -> bool:
-    if request.take is Take.ANYTHING:
+    if request.wanted is BodyWanted.ANYTHING:
         return True
-    if request.take is not Take.HTML or not 200 <= head.status <= 299:
+    if request.wanted is not BodyWanted.HTML or not 200 <= head.status <= 299:
         return False
     content_type = head.headers.get("content-type")
     return media_type(content_type) is None or is_html(content_type)
@@ -476,7 +476,7 @@ def _is_wanted(request: Request, head: Head) -> bool:
 def _collect(request: Request, head: Head, body: Body) -> tuple[bytes, bool]:
     applied = codings(head.headers.get("content-encoding")) + codings(",".join(body.transfer_codings))
     collector = Collector(applied, request.limit)
-    is_unsure = request.take is Take.HTML and media_type(head.headers.get("content-type")) is None
+    is_unsure = request.wanted is BodyWanted.HTML and media_type(head.headers.get("content-type")) is None
     most_on_wire = request.limit + request.limit // 8 + RECEIVE
     on_wire = 0
     try:

@@ -109,7 +109,8 @@ class _Poll:
 class Hub:
     """Greenlets of one thread that wait for sockets together.
 
-    `spawn`, `attach`, `wait` and `run_in_thread` belong to the thread that is in `run`; `wake` and `stop` are for everyone.
+    `spawn`, `attach`, `wait` and `run_in_thread` belong to the thread that is in `run`; every thread may call `wake`
+    and `stop`.
 
     A change on a socket that comes while nobody waits for it is forgotten: hence "tries first" in `SocketWaiter`.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crawler.model.messages import UNTRIED, Tried
+from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.model.settings import Config
@@ -38,7 +38,7 @@ class GateRecord(NamedTuple):
     untold: int = 0  # requests found lost, whose record may not have reached the spool behind `mark`
     mark: LedgerMark = NO_MARK
     rest_ms: int = 0  # a visit waits before it asks again (Retry-After, say): nobody else asks before that either
-    tried: Tried = UNTRIED  # what that visit has tried; it holds until another one is at work
+    tried: RetryCounts = NO_RETRIES  # what that visit has tried; it holds until another one is at work
 
 
 # -- deciding ---------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def for_run(record: GateRecord, run: int) -> GateRecord:
     """The record as a new run sees it: budget and closure begin anew, the clock does not."""
     if record.run == run:
         return record
-    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK, tried=UNTRIED)
+    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK, tried=NO_RETRIES)
 
 
 def settle(record: GateRecord, now: Moment) -> GateRecord:
@@ -65,7 +65,7 @@ def next_allowed(record: GateRecord, delay_ms: int) -> int:
     return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.rest_ms) * 1_000_000
 
 
-def resting(record: GateRecord, seconds: float, tried: Tried) -> GateRecord:
+def resting(record: GateRecord, seconds: float, tried: RetryCounts) -> GateRecord:
     """The record once a visit has promised to let this much time pass. It holds until the next request leaves."""
     return record._replace(rest_ms=min(int(seconds * 1000), _LONGEST_REST_MS), tried=tried)
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from crawler.model.messages import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
+from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
@@ -75,13 +75,17 @@ class _Ended(Exception):
 
 
 def visit(
-    job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried = UNTRIED
+    job: Job,
+    config: Config,
+    known: KnownRobots,
+    is_listed: Callable[[str], bool],
+    retry_counts: RetryCounts = NO_RETRIES,
 ) -> Visit:
     """Visit one page. `known` tells a host's policy where it is known and fresh; `is_listed` says whether a domain
-    may not be asked at all (a robots.txt can redirect anywhere). `tried` is what was tried before the visit was cut
-    off, if it was.
+    may not be asked at all (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
+    that this one continues.
     """
-    flow = _Flow(job, config, known, is_listed, tried)
+    flow = _Flow(job, config, known, is_listed, retry_counts)
     try:
         return (yield from flow.run())
     except _Ended as ended:
@@ -89,7 +93,7 @@ def visit(
 
 
 def number_of(job: Job) -> int:
-    """The job's identity as `Tried` keeps it."""
+    """The job's identity as `RetryCounts` keeps it."""
     return hash64(f"{job.run} {job.key}") & 0xFFFF_FFFF_FFFF_FFFF  # the gate's field has no sign
 
 
@@ -116,7 +120,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 class _Flow:
     def __init__(
-        self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], tried: Tried
+        self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], retry_counts: RetryCounts
     ) -> None:
         self.job = job
         self.settings = config.crawler
@@ -126,9 +130,9 @@ class _Flow:
         self.is_listed = is_listed
         self.learned: dict[str, Policy] = {}
         self.cleared = ""  # the URL that robots.txt was asked about last, and allowed
-        self.tried = tried
-        self.retries = tried.retries
-        self.has_waited = tried.has_waited
+        self.retry_counts = retry_counts
+        self.retries = retry_counts.retries
+        self.has_waited = retry_counts.has_waited
         self.head_type: str | None = None
 
     # -- the page ------------------------------------------------------------------------------------
@@ -160,7 +164,7 @@ class _Flow:
 
     def _send(self, url: str, is_head: bool) -> Generator[Wish, Reply, Response | None]:
         """An answer that is neither a reason to come back later nor none at all; None: ask with GET instead."""
-        request = Request("HEAD", url) if is_head else Request("GET", url, Take.HTML, self.limit)
+        request = Request("HEAD", url) if is_head else Request("GET", url, BodyWanted.HTML, self.limit)
         while True:
             answer = yield request
             if isinstance(answer, Refusal):
@@ -211,7 +215,7 @@ class _Flow:
 
     def _pause(self, seconds: float, why: str, robots_host: int = 0, robots_tries: int = 0) -> Pause:
         job = number_of(self.job)
-        return Pause(seconds, why, Tried(job, self.retries, self.has_waited, robots_host, robots_tries))
+        return Pause(seconds, why, RetryCounts(job, self.retries, self.has_waited, robots_host, robots_tries))
 
     def _redirect_of(self, url: str, answer: Response) -> str | None:
         """The wire URL of a redirect that keeps the key; None if this is no redirect. One that leaves ends."""
@@ -304,7 +308,7 @@ class _Flow:
     def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
         """Read a host's robots.txt, with growing pauses as long as it cannot be read; report what came of it."""
         number = zlib.crc32(host.encode())
-        first = self.tried.robots_tries if self.tried.robots_host == number else 0
+        first = self.retry_counts.robots_tries if self.retry_counts.robots_host == number else 0
         for attempt in range(min(first, self.settings.robots_retries), self.settings.robots_retries + 1):
             learned = yield from self._ask_robots(host)
             if isinstance(learned, RobotsResult):
@@ -330,7 +334,7 @@ class _Flow:
         url = f"https://{host}/robots.txt"
         seen = {url}
         while True:
-            answer = yield Request("GET", url, Take.ANYTHING, MAX_BYTES)
+            answer = yield Request("GET", url, BodyWanted.ANYTHING, MAX_BYTES)
             if isinstance(answer, Refusal):
                 if answer.is_own:
                     yield self._robots(host, "unreachable", error="request-limit: the budget of requests is spent")

@@ -19,7 +19,7 @@ import pytest
 
 from crawler.demo.server import Seen, serve_terrain
 from crawler.fetch.fetcher import Fetcher
-from crawler.model.messages import UNTRIED
+from crawler.model.messages import NO_RETRIES
 from crawler.model.records import DomainEvent, PageResult, RobotsResult, parse
 from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.observe.audit import audit
@@ -572,7 +572,7 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
 
         def tried() -> tuple[int, ...]:
             if not workspace.layout.gate_of(job.domain).exists():
-                return UNTRIED
+                return NO_RETRIES
             gate = GateFile(workspace.layout.gate_of(job.domain))
             try:
                 return gate.read().tried
@@ -595,5 +595,5 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
         assert Counter(one.target for one in served.requests())[asked] == requests
         events = Counter(record.event for record in records(workspace) if isinstance(record, DomainEvent))
         assert events["deferred"] == (asked == "/robots.txt")
-        assert tried() == UNTRIED  # the job is settled: what it took to get there is nobody's any more
+        assert tried() == NO_RETRIES  # the job is settled: what it took to get there is nobody's any more
         assert audit(config).is_clean, list(audit(config).lines())

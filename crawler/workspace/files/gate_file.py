@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from crawler.model.messages import Tried
+from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.pace.decisions import (
@@ -128,7 +128,7 @@ def unpack(data: bytes) -> tuple[int, GateRecord] | None:
         untold,
         LedgerMark(writer, segment, offset),
         rest,
-        Tried(job, retries, bool(has_waited), host, tries),
+        RetryCounts(job, retries, bool(has_waited), host, tries),
     )
 
 

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from crawler.model.messages import Answer, Failure, Request, Response, Take
+from crawler.model.messages import Answer, BodyWanted, Failure, Request, Response
 from crawler.model.settings import NetworkSettings
 from crawler.net.client import HttpClient
 from crawler.visit.content_types import is_html
@@ -52,8 +52,8 @@ def hasty(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Htt
         yield made
 
 
-def get(transport: HttpClient, path: str, host: str = "tricks.test", take: Take = Take.HTML) -> Answer:
-    return transport.send(Request("GET", f"https://{host}{path}", take, LIMIT))
+def get(transport: HttpClient, path: str, host: str = "tricks.test", wanted: BodyWanted = BodyWanted.HTML) -> Answer:
+    return transport.send(Request("GET", f"https://{host}{path}", wanted, LIMIT))
 
 
 def head(transport: HttpClient, path: str, host: str = "tricks.test") -> Answer:
@@ -112,7 +112,7 @@ def test_the_request_says_exactly_what_it_should(tmp_path: Path) -> None:
     TRICKS["/~echo"] = echo
     try:
         with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
-            transport.send(Request("GET", "https://user:secret@tricks.test:443/~echo?q=é x#part", Take.HTML))
+            transport.send(Request("GET", "https://user:secret@tricks.test:443/~echo?q=é x#part", BodyWanted.HTML))
             transport.send(Request("HEAD", "https://tricks.test:8443/~echo"))
     finally:
         del TRICKS["/~echo"]
@@ -151,9 +151,9 @@ def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(transport: HttpC
 def test_only_html_bodies_are_taken_where_html_is_wanted(transport: HttpClient) -> None:
     assert answered(get(transport, "/file.pdf")).body == b""
     assert answered(get(transport, "/gone")).body == b""
-    assert answered(get(transport, "/file.pdf", take=Take.ANYTHING)).body == b"%PDF-1.4"
-    assert answered(get(transport, "/gone", take=Take.ANYTHING)).body != b""
-    assert answered(get(transport, "/plain", take=Take.NOTHING)).body == b""
+    assert answered(get(transport, "/file.pdf", wanted=BodyWanted.ANYTHING)).body == b"%PDF-1.4"
+    assert answered(get(transport, "/gone", wanted=BodyWanted.ANYTHING)).body != b""
+    assert answered(get(transport, "/plain", wanted=BodyWanted.NOTHING)).body == b""
     assert answered(head(transport, "/plain")).body == b""
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.model.messages import UNTRIED, Answer, Failure, Pause, Request, Response, Take, Tried
+from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config, CrawlerSettings, NetworkSettings
 from crawler.visit.flow import Refusal, looks_like_page, number_of, retry_after, visit
@@ -46,7 +46,7 @@ class Walk:
         known: dict[str, Policy] | None = None,
         respond: Callable[[Request], Answer | Refusal] | None = None,
         listed: tuple[str, ...] = (),
-        tried: Tried = UNTRIED,
+        retry_counts: RetryCounts = NO_RETRIES,
         cut_at: int = 0,
         **settings: object,
     ) -> None:
@@ -58,7 +58,7 @@ class Walk:
         self.pauses: list[Pause] = []
         self.robots: list[RobotsResult] = []
         self.events: list[DomainEvent] = []
-        flow = visit(job, config, known.get, lambda domain: domain in listed, tried)
+        flow = visit(job, config, known.get, lambda domain: domain in listed, retry_counts)
         reply: Answer | Refusal | None = None
         try:
             while True:
@@ -97,7 +97,7 @@ class Walk:
 def test_head_then_get_then_links() -> None:
     walk = Walk(OK_HEAD, replace(OK_GET, headers={**HTML, "last-modified": "Mon, 1 Jan 2024 00:00:00 GMT"}))
     assert walk.asked == ["HEAD https://example.com/dir", "GET https://example.com/dir"]
-    assert walk.requests[1].take is Take.HTML
+    assert walk.requests[1].wanted is BodyWanted.HTML
     assert walk.requests[1].limit == 1000
     result = walk.result
     assert walk.ended == ("processed", None)
@@ -369,11 +369,11 @@ def test_a_visit_that_is_cut_off_at_its_pauses_ends_as_if_it_had_not_been(
     def walk_through(cuts: list[int]) -> tuple[list[str], PageResult, int]:
         coming = iter([*weather, *["502"] * 20])
         asked: list[str] = []
-        tried, pauses = UNTRIED, 0
+        counts, pauses = NO_RETRIES, 0
         for cut in [*cuts, 0]:
             walk = Walk(
                 respond=lambda _: answers[next(coming)],
-                tried=tried,
+                retry_counts=counts,
                 cut_at=cut,
                 retries=retries,
                 on_429="wait",
@@ -383,7 +383,7 @@ def test_a_visit_that_is_cut_off_at_its_pauses_ends_as_if_it_had_not_been(
             pauses += len(walk.pauses)
             if hasattr(walk, "result"):
                 break
-            tried = walk.pauses[-1].tried
+            counts = walk.pauses[-1].retry_counts
         return asked, walk.result, pauses
 
     assert walk_through(cuts) == walk_through([])
@@ -392,15 +392,15 @@ def test_a_visit_that_is_cut_off_at_its_pauses_ends_as_if_it_had_not_been(
 def test_tries_for_robots_txt_go_on_counting_for_the_host_they_were_made_for() -> None:
     first = Walk(*[response(503)] * 2, known={}, cut_at=2)
     assert [event.event for event in first.events] == ["deferred"]
-    tried = first.pauses[-1].tried
-    assert (tried.job, tried.robots_tries) == (number_of(JOB), 2)
-    again = Walk(*[response(503)] * 2, known={}, tried=tried)
+    counts = first.pauses[-1].retry_counts
+    assert (counts.job, counts.robots_tries) == (number_of(JOB), 2)
+    again = Walk(*[response(503)] * 2, known={}, retry_counts=counts)
     assert [pause.seconds for pause in again.pauses] == [20]
     assert again.ended == ("failed", "robots-unreachable")
     assert again.events == []
-    fewer = Walk(response(503), known={}, tried=tried, robots_retries=1)
+    fewer = Walk(response(503), known={}, retry_counts=counts, robots_retries=1)
     assert fewer.ended == ("failed", "robots-unreachable")
-    other = Walk(*[response(503)] * 4, known={}, tried=tried._replace(robots_host=tried.robots_host ^ 1))
+    other = Walk(*[response(503)] * 4, known={}, retry_counts=counts._replace(robots_host=counts.robots_host ^ 1))
     assert [pause.seconds for pause in other.pauses] == [5, 10, 20]
 
 
@@ -556,7 +556,7 @@ def robots_file(text: str, status: int = 200) -> Response:
 def test_robots_txt_is_asked_for_before_the_page_and_what_it_said_is_reported() -> None:
     walk = Walk(robots_file("User-agent: *\nCrawl-delay: 0.5\nDisallow: /x\n"), OK_HEAD, OK_GET, known={})
     assert walk.asked[0] == ROBOTS
-    assert walk.requests[0].take is Take.ANYTHING
+    assert walk.requests[0].wanted is BodyWanted.ANYTHING
     (learned,) = walk.robots
     assert (learned.host, learned.outcome, learned.status, learned.crawl_delay) == ("example.com", "parsed", 200, 0.5)
     assert learned.body is not None and "Disallow: /x" in learned.body

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.model.messages import UNTRIED, Tried
+from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.model.settings import Config, CrawlerSettings
@@ -158,7 +158,7 @@ records = st.builds(
     mark=st.builds(LedgerMark, st.integers(0, 999), st.integers(0, 2**60), st.integers(0, 2**60)),
     rest_ms=st.integers(0, 2**32 - 1),
     tried=st.builds(
-        Tried,
+        RetryCounts,
         job=st.integers(0, 2**64 - 1),
         retries=st.integers(0, 2**16 - 1),
         has_waited=st.booleans(),
@@ -166,7 +166,7 @@ records = st.builds(
         robots_tries=st.integers(0, 2**16 - 1),
     ),
 )
-TRIED = Tried(job=7, retries=2, has_waited=True)
+TRIED = RetryCounts(job=7, retries=2, has_waited=True)
 
 
 def test_a_rest_that_a_visit_promised_holds_for_whoever_asks_next_and_ends_with_that_request(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_what_a_visit_has_tried_is_known_until_another_run_begins(tmp_path: Path
     assert GateFile(tmp_path / "gate", clock).read().tried == TRIED
     clock.pass_ms(DELAY)
     assert isinstance(gate.try_enter(2, DELAY, 99)[0], Open)
-    assert gate.record.tried == UNTRIED
+    assert gate.record.tried == NO_RETRIES
 
 
 def test_a_record_of_the_layout_before_tells_of_no_tries() -> None:
