@@ -1,4 +1,4 @@
-"""A hub in a thread of its own, for tests that want to be greenlets."""
+"""A hub in a thread of its own, for tests that run as greenlets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.net.hub import Hub
 
 
 class HubThread:
-    """Runs works given from other threads; each is a greenlet."""
+    """Runs the functions that other threads hand over, each as a greenlet."""
 
     def __init__(self, hub: Hub | None = None) -> None:
         self.hub = hub or Hub()
@@ -38,7 +38,7 @@ class HubThread:
         return math.inf
 
     def all_of(self, works: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Do these at the same time; what each returned."""
+        """Run these at the same time; the value that each returned."""
         outcomes: list[Any] = [None] * len(works)
         left = threading.Semaphore(0)
 
@@ -61,11 +61,11 @@ class HubThread:
 
 
 class HubClient(HttpClient):
-    """A transport whose requests are made in a hub, whoever asks."""
+    """A client whose requests are made in a hub, from whichever thread they come."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._running = HubThread().__enter__()
-        super().__init__(*arguments, **options, waiting=self._running.hub)
+        super().__init__(*arguments, **options, waiter=self._running.hub)
 
     def send(self, request: Request) -> Answer:
         if threading.current_thread() is self._running._thread:

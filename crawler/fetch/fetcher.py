@@ -119,7 +119,7 @@ class Fetcher:
         # Leases and gates come first: a connection that is not kept is only made again.
         idle = min(config.network.max_idle_connections, _allow_many_files() // 3)
         network = replace(config.network, max_idle_connections=idle)
-        self._transport = HttpClient(network, config.user_agent.header, waiting=self._hub)
+        self._transport = HttpClient(network, config.user_agent.header, waiter=self._hub)
         self._results = Results(
             workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
         )

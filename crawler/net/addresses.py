@@ -1,26 +1,10 @@
-"""Which addresses may be connected to, and how a host becomes one.
-
-`forbidden_reason` is pure. `AddressResolver` asks DNS, keeps its answers for a while and lets only checked addresses
-out: whoever connects uses the very address that was checked, so an answer that changes later changes nothing.
-"""
+"""PURE. Addresses that must not be connected to, in every disguise, and the patterns of `[network.resolve]`."""
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any
-
-from crawler.model.settings import NetworkSettings
 
 Endpoint = tuple[str, int]
-
-CACHED_HOSTS = 10_000
-NEGATIVE_SECONDS = 30.0  # a name that does not exist is asked again after this
-TEMPORARY_SECONDS = 3.0  # a name server that did not answer is asked again after this
 
 METADATA = {
     IPv4Address("169.254.169.254"),
@@ -32,7 +16,7 @@ METADATA = {
     IPv6Address("fd20:ce::254"),
 }
 
-# The first match names the reason, so the narrower network stands first.
+# The first match names the reason, so the narrower network comes first.
 FORBIDDEN_V4 = tuple(
     (IPv4Network(network), reason)
     for network, reason in (
@@ -84,7 +68,7 @@ ISATAP = {0x00005EFE, 0x02005EFE}
 
 
 def forbidden_reason(ip: str) -> str | None:
-    """Why must nothing be sent to this address? None: it is a public one."""
+    """The reason why nothing may be sent to this address; None for a public one."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:
@@ -135,17 +119,8 @@ def _embedded(address: IPv6Address) -> list[tuple[str, IPv4Address]]:
     return found
 
 
-class Unresolvable(Exception):
-    """A host that cannot, or must not, be connected to. `slug` and `words` as in `crawler.model.messages.Failure`."""
-
-    def __init__(self, slug: str, words: str) -> None:
-        super().__init__(f"{slug}: {words}")
-        self.slug = slug
-        self.words = words
-
-
 def matches(pattern: str, host: str) -> bool:
-    """Does a pattern of `[network.resolve]` mean this host? `*.test` means `test` and all below it."""
+    """Does this pattern of `[network.resolve]` match the host? `*.test` matches `test` and every name below it."""
     if pattern == "*":
         return True
     if pattern.startswith("*."):
@@ -154,110 +129,11 @@ def matches(pattern: str, host: str) -> bool:
 
 
 def split_endpoint(text: str, port: int) -> Endpoint:
-    """`1.2.3.4:8443`, `[::1]:8443`, or an address alone, which keeps `port`."""
+    """Address and port of `1.2.3.4:8443` or `[::1]:8443`; an address alone gets `port`."""
     if text.startswith("["):
-        inside, _, behind = text[1:].partition("]")
-        return inside, int(behind[1:]) if behind.startswith(":") else port
+        address, _, rest = text[1:].partition("]")
+        return address, int(rest[1:]) if rest.startswith(":") else port
     if text.count(":") == 1:
         address, _, number = text.partition(":")
         return address, int(number)
     return text, port
-
-
-def _name_of(host: str) -> str:
-    return host.strip("[]").rstrip(".").lower()
-
-
-def _endpoints(answer: list[str] | Unresolvable, port: int) -> list[Endpoint]:
-    if isinstance(answer, Unresolvable):
-        raise Unresolvable(answer.slug, answer.words)
-    return [(ip, port) for ip in answer]
-
-
-GetAddrInfo = Callable[..., list[tuple[Any, ...]]]
-
-
-class AddressResolver:
-    """Hosts to checked addresses; safe to use from many threads.
-
-    Invariant: an address leaves `addresses` only if `forbidden_reason` passed it, or the user let it in
-    (`allow-private-addresses`, or a line of `[network.resolve]`).
-    """
-
-    def __init__(
-        self,
-        network: NetworkSettings,
-        *,
-        getaddrinfo: GetAddrInfo = socket.getaddrinfo,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._mapped = network.resolve
-        self._allows_private = network.allow_private_addresses
-        self._keep = network.dns_cache_time / 1000
-        self._getaddrinfo = getaddrinfo
-        self._clock = clock
-        self._cache: OrderedDict[str, tuple[float, list[str] | Unresolvable]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def addresses(self, host: str, port: int) -> list[Endpoint]:
-        """Where to connect for this host, best first; never empty. Raises `Unresolvable`. May take its time."""
-        found = self.known(host, port)
-        if found is not None:
-            return found
-        name = _name_of(host)
-        now = self._clock()
-        answer, keep = self._ask(name)
-        with self._lock:
-            self._cache[name] = (now + keep, answer)
-            self._cache.move_to_end(name)
-            while len(self._cache) > CACHED_HOSTS:
-                self._cache.popitem(last=False)
-        return _endpoints(answer, port)
-
-    def known(self, host: str, port: int) -> list[Endpoint] | None:
-        """The same, if no name server has to be asked for it; else None."""
-        name = _name_of(host)
-        for pattern, endpoint in self._mapped:
-            if matches(pattern, name):
-                return [split_endpoint(endpoint, port)]
-        try:
-            literal = ip_address(name)
-        except ValueError:
-            with self._lock:
-                entry = self._cache.get(name)
-                if entry is None or self._clock() >= entry[0]:
-                    return None
-                self._cache.move_to_end(name)
-            return _endpoints(entry[1], port)
-        return _endpoints(self._check(name, [str(literal)]), port)
-
-    def _ask(self, name: str) -> tuple[list[str] | Unresolvable, float]:
-        """The answer and how long it may be kept."""
-        try:
-            rows = self._getaddrinfo(name, None, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
-            if error.errno in (socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM):
-                words = f"no name server answered for {name}"
-                return Unresolvable("dns-temporary", words), min(self._keep, TEMPORARY_SECONDS)
-            return Unresolvable("dns", f"{name} has no address"), min(self._keep, NEGATIVE_SECONDS)
-        except (UnicodeError, ValueError):
-            return Unresolvable("dns", f"{name} is not a host name"), min(self._keep, NEGATIVE_SECONDS)
-        except OSError:
-            return Unresolvable("dns-temporary", f"{name} could not be looked up"), TEMPORARY_SECONDS
-        found = list(dict.fromkeys(str(row[4][0]) for row in rows))
-        try:
-            return self._check(name, found), self._keep
-        except Unresolvable as refused:
-            return refused, min(self._keep, NEGATIVE_SECONDS)
-
-    def _check(self, name: str, found: list[str]) -> list[str]:
-        if not found:
-            raise Unresolvable("dns", f"{name} has no address")
-        if self._allows_private:
-            return found
-        reasons = {ip: forbidden_reason(ip) for ip in found}
-        allowed = [ip for ip, reason in reasons.items() if reason is None]
-        if not allowed:
-            told = "; ".join(f"{ip} is {reason}" for ip, reason in list(reasons.items())[:3])
-            raise Unresolvable("address-blocked", told)
-        return allowed

@@ -1,22 +1,23 @@
 """One thread, many requests on the wire.
 
 A request is written as if it had a thread of its own: it sends, waits, reads. In a `Hub` each one is a greenlet, and
-while it waits another one goes on. What that saves are the kernel's switches between threads and their fight for the
-interpreter's lock: an eighth of what a page cost a fetcher (docs/performance.md).
+while it waits another one runs. This saves the kernel's switches between threads and the contention for the
+interpreter's lock: an eighth of the CPU of a page in a fetcher (docs/performance.md).
 
-Whoever has real threads to spare uses `BlockingWaiter` instead; the code that waits is the same.
+A program with a thread for each request uses `BlockingWaiter` instead; the code that waits is the same.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import queue
 import select
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from greenlet import getcurrent, greenlet
 
@@ -26,20 +27,20 @@ LONGEST_SLEEP = 60.0  # seconds; a lost wake-up costs no more than this
 
 
 class SocketWaiter(Protocol):
-    """How a connection waits. It tries first (or has just sent something), and waits only for what is to come."""
+    """The way in which a connection waits. It tries to read or write first, and waits only if that would block."""
 
     def attach(self, descriptor: int) -> None:
-        """A new socket, not blocking, whose first step (`connect`) is under way."""
+        """Register a new non-blocking socket whose `connect` is under way."""
 
     def wait(self, descriptor: int, seconds: float, *, to_write: bool = False) -> None:
-        """Return once there may be something to do on this socket. Raises TimeoutError."""
+        """Return once this socket may be readable (or writable). Raises TimeoutError."""
 
-    def run_in_thread(self, work: Callable[[], T]) -> T:
-        """The outcome of something that takes long and cannot be waited for otherwise (a name server)."""
+    def wait_for_callback(self, begin: Callable[[Callable[[T], None]], None], seconds: float) -> T:
+        """Call `begin(done)` and return the value that `done` is called with, from any thread. Raises TimeoutError."""
 
 
 class BlockingWaiter:
-    """SocketWaiter in a thread that has nothing else to do."""
+    """Waits by blocking its thread."""
 
     def attach(self, descriptor: int) -> None:
         pass
@@ -50,16 +51,21 @@ class BlockingWaiter:
         if not poller.poll(math.ceil(seconds * 1000)):
             raise TimeoutError
 
-    def run_in_thread(self, work: Callable[[], T]) -> T:
-        return work()
+    def wait_for_callback(self, begin: Callable[[Callable[[T], None]], None], seconds: float) -> T:
+        values: queue.SimpleQueue[T] = queue.SimpleQueue()
+        begin(values.put)
+        try:
+            return values.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
 
 
 class _Epoll:
-    """Sockets are watched from their first step to their end, by changes: waiting costs no system call of its own."""
+    """Watches a socket from its first step to its end, by changes: a wait costs no system call of its own."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self.look = self._epoll.poll
+        self.poll = self._epoll.poll
         self.close = self._epoll.close
 
     def always(self, descriptor: int) -> None:
@@ -76,7 +82,7 @@ class _Epoll:
 
 
 class _Poll:
-    """For systems without epoll: a socket is watched while somebody waits for it."""
+    """Watches a socket only while a greenlet waits for it. For systems without epoll."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
@@ -96,7 +102,7 @@ class _Poll:
         if descriptor not in self._always:
             self._poll.unregister(descriptor)
 
-    def look(self, seconds: float) -> list[tuple[int, int]]:
+    def poll(self, seconds: float) -> list[tuple[int, int]]:
         found = self._poll.poll(math.ceil(seconds * 1000))
         for descriptor, _ in found:
             self.disarm(descriptor)
@@ -109,64 +115,68 @@ class _Poll:
 class Hub:
     """Greenlets of one thread that wait for sockets together.
 
-    `spawn`, `attach`, `wait` and `run_in_thread` belong to the thread that is in `run`; every thread may call `wake`
-    and `stop`.
+    `spawn`, `attach`, `wait`, `wait_for_callback` and `run_in_thread` belong to the thread that is in `run`; every
+    thread may call `wake` and `stop`.
 
-    A change on a socket that comes while nobody waits for it is forgotten: hence "tries first" in `SocketWaiter`.
+    A change on a socket that comes while no greenlet waits for it is forgotten: hence "tries first" in `SocketWaiter`.
     """
 
     def __init__(self) -> None:
         self._watch = _Epoll() if hasattr(select, "epoll") else _Poll()
-        self._waiting: dict[int, tuple[greenlet, float]] = {}  # descriptor → who waits for it, and until when
-        self._earliest = math.inf  # no wait ends in a time-out before this
-        self._back: deque[greenlet] = deque()  # what they did aside is done
-        self._resting: list[greenlet] = []  # with nothing to do
-        self._bell, self._rope = os.pipe()
-        for end in (self._bell, self._rope):
+        # Descriptor → the greenlet that waits for it, and until when. A negative number is a callback's ticket.
+        self._waiting: dict[int, tuple[greenlet, float]] = {}
+        self._earliest = math.inf  # no wait times out before this
+        self._last_ticket = 0
+        self._called_back: deque[tuple[int, Any]] = deque()  # (ticket, value)
+        self._spare: list[greenlet] = []  # greenlets with nothing to do
+        self._wake_reader, self._wake_writer = os.pipe()
+        for end in (self._wake_reader, self._wake_writer):
             os.set_blocking(end, False)
-        self._watch.always(self._bell)
+        self._watch.always(self._wake_reader)
         self._is_stopped = False
+        self._is_closed = False
+        self._closing = threading.Lock()  # a late callback must not write to a descriptor that is another file's by now
         self._loop: greenlet | None = None
 
     # -- for every thread ----------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Let the loop look around."""
+        """End the current sleep of the loop."""
         try:
-            os.write(self._rope, b"!")
+            os.write(self._wake_writer, b"!")
         except OSError:
-            pass  # the pipe is full: it is awake already; or closed: it is over
+            pass  # the pipe is full: the loop is awake already; or closed: it has ended
 
     def stop(self) -> None:
-        """Let `run` return. What still waits then waits for ever."""
+        """Let `run` return. Greenlets that still wait are never resumed."""
         self._is_stopped = True
         self.wake()
 
     # -- for the thread of the loop ------------------------------------------------------------------
 
     def run(self, begin: Callable[[], float]) -> None:
-        """Work until `stop`. `begin` spawns what is due, and says in how many seconds there may be more."""
+        """Work until `stop`. `begin` spawns the work that is due and returns the seconds until there may be more."""
         self._loop = getcurrent()
-        waiting, look = self._waiting, self._watch.look
+        waiting, poll = self._waiting, self._watch.poll
         while not self._is_stopped:
             seconds = min(begin(), LONGEST_SLEEP, self._earliest - time.monotonic())
-            for descriptor, _ in look(max(seconds, 0.0)):
+            for descriptor, _ in poll(max(seconds, 0.0)):
                 waiter = waiting.pop(descriptor, None)
                 if waiter is not None:
                     waiter[0].switch()
-                elif descriptor == self._bell:
-                    os.read(self._bell, 65536)
-            while self._back:
-                self._back.popleft().switch()
+                elif descriptor == self._wake_reader:
+                    os.read(self._wake_reader, 65536)
+            while self._called_back:
+                self._resume(*self._called_back.popleft())
             if time.monotonic() >= self._earliest:
                 self._expire()
-        while self._resting:
-            self._resting.pop().throw()  # ends it, quietly
+        while self._spare:
+            self._spare.pop().throw()  # ends it, quietly
 
     def spawn(self, work: Callable[[T], None], about: T) -> None:
-        """Begin something; returns when it waits for the first time. It must not raise."""
+        """Begin `work(about)`; returns when it waits for the first time. It must not raise."""
         # A greenlet that has done its work is given more: each new one takes memory of its own from the kernel.
-        worker = self._resting.pop() if self._resting else greenlet(self._work, self._loop)
+        worker = self._spare.pop() if self._spare else greenlet(self._work, self._loop)
         worker.switch(work, about)
 
     def _work(self, work: Callable[[T], None], about: T) -> None:
@@ -175,7 +185,7 @@ class Hub:
         me = getcurrent()
         while True:
             work(about)
-            self._resting.append(me)
+            self._spare.append(me)
             work, about = self._loop.switch()
 
     def attach(self, descriptor: int) -> None:
@@ -183,46 +193,73 @@ class Hub:
 
     def wait(self, descriptor: int, seconds: float, *, to_write: bool = False) -> None:
         assert self._loop is not None
-        until = time.monotonic() + seconds
-        if until < self._earliest:
-            self._earliest = until
-        self._waiting[descriptor] = (getcurrent(), until)
+        self._add(descriptor, seconds)
         self._watch.arm(descriptor, to_write)
         self._loop.switch()
 
-    def run_in_thread(self, work: Callable[[], T]) -> T:
+    def wait_for_callback(self, begin: Callable[[Callable[[T], None]], None], seconds: float) -> T:
         assert self._loop is not None
-        me = getcurrent()
-        outcome: list[T] = []
-        problem: list[BaseException] = []
+        self._last_ticket = ticket = self._last_ticket - 1
 
-        def do() -> None:
+        def done(value: T) -> None:
+            with self._closing:
+                if not self._is_closed:
+                    self._called_back.append((ticket, value))
+                    self.wake()
+
+        begin(done)
+        self._add(ticket, seconds)
+        return self._loop.switch()  # type: ignore[no-any-return]
+
+    def run_in_thread(self, work: Callable[[], T]) -> T:
+        """The outcome of long work that has no socket to wait for, made in a thread of its own."""
+
+        def begin(done: Callable[[tuple[T | None, BaseException | None]], None]) -> None:
+            def run() -> None:
+                try:
+                    outcome = work()
+                except BaseException as raised:
+                    done((None, raised))
+                else:
+                    done((outcome, None))
+
+            # A daemon: the end of the process waits for none of them.
+            threading.Thread(target=run, name="run-in-thread", daemon=True).start()
+
+        outcome, problem = self.wait_for_callback(begin, math.inf)
+        if problem is not None:
             try:
-                outcome.append(work())
-            except BaseException as raised:
-                problem.append(raised)
-            self._back.append(me)
-            self.wake()
+                raise problem
+            finally:
+                del problem  # it refers to this frame: the two would keep each other, and the work's data, alive
+        return outcome  # type: ignore[return-value]
 
-        # A thread each, and none that anybody has to wait for at the end: a dead name server takes its time.
-        threading.Thread(target=do, name="aside", daemon=True).start()
-        self._loop.switch()
-        if problem:
-            raise problem.pop()  # it knows this frame: in a list that the frame knows, it would keep all of it alive
-        return outcome[0]
+    def _add(self, number: int, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        if until < self._earliest:
+            self._earliest = until
+        self._waiting[number] = (getcurrent(), until)
+
+    def _resume(self, ticket: int, value: object) -> None:
+        waiter = self._waiting.pop(ticket, None)
+        if waiter is not None:  # else it has timed out
+            waiter[0].switch(value)
 
     def _expire(self) -> None:
         now = time.monotonic()
-        late = [descriptor for descriptor, (_, until) in self._waiting.items() if until <= now]
-        for descriptor in late:
-            waiter = self._waiting.pop(descriptor, None)
+        late = [number for number, (_, until) in self._waiting.items() if until <= now]
+        for number in late:
+            waiter = self._waiting.pop(number, None)
             if waiter is not None:
-                self._watch.disarm(descriptor)
+                if number >= 0:
+                    self._watch.disarm(number)
                 waiter[0].throw(TimeoutError)
         self._earliest = min((until for _, until in self._waiting.values()), default=math.inf)
 
     def close(self) -> None:
-        """After `run` has returned."""
-        self._watch.close()
-        os.close(self._bell)
-        os.close(self._rope)
+        """Release the descriptors, after `run` has returned. Later callbacks are dropped."""
+        with self._closing:
+            self._is_closed = True
+            self._watch.close()
+            os.close(self._wake_reader)
+            os.close(self._wake_writer)

@@ -1,4 +1,4 @@
-"""The transport against a hostile server over real TLS: every trick ends in a Response or a Failure with a slug."""
+"""The HTTP client against a hostile server over real TLS: every trick ends in a Response or a Failure with a slug."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def patient(server: HostileServer, **changes: Any) -> NetworkSettings:
 
 
 @pytest.fixture(params=[HttpClient, HubClient], ids=["own thread", "hub"])
-def transport(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[HttpClient]:
+def client(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[HttpClient]:
     """With limits that a loaded machine does not reach."""
     with request.param(patient(server), AGENT) as made:
         yield made
@@ -52,12 +52,12 @@ def hasty(server: HostileServer, request: pytest.FixtureRequest) -> Iterator[Htt
         yield made
 
 
-def get(transport: HttpClient, path: str, host: str = "tricks.test", wanted: BodyWanted = BodyWanted.HTML) -> Answer:
-    return transport.send(Request("GET", f"https://{host}{path}", wanted, LIMIT))
+def get(client: HttpClient, path: str, host: str = "tricks.test", wanted: BodyWanted = BodyWanted.HTML) -> Answer:
+    return client.send(Request("GET", f"https://{host}{path}", wanted, LIMIT))
 
 
-def head(transport: HttpClient, path: str, host: str = "tricks.test") -> Answer:
-    return transport.send(Request("HEAD", f"https://{host}{path}"))
+def head(client: HttpClient, path: str, host: str = "tricks.test") -> Answer:
+    return client.send(Request("HEAD", f"https://{host}{path}"))
 
 
 def answered(answer: Answer) -> Response:
@@ -93,8 +93,8 @@ def failed(answer: Answer) -> Failure:
         "/nul-headers",
     ],
 )
-def test_pages_arrive_decoded_and_whole(transport: HttpClient, path: str) -> None:
-    response = answered(get(transport, path))
+def test_pages_arrive_decoded_and_whole(client: HttpClient, path: str) -> None:
+    response = answered(get(client, path))
     assert response.status == 200
     assert response.body.startswith(b"<!DOCTYPE html>")
     assert response.body.endswith(b"</html>")
@@ -111,9 +111,9 @@ def test_the_request_says_exactly_what_it_should(tmp_path: Path) -> None:
 
     TRICKS["/~echo"] = echo
     try:
-        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
-            transport.send(Request("GET", "https://user:secret@tricks.test:443/~echo?q=é x#part", BodyWanted.HTML))
-            transport.send(Request("HEAD", "https://tricks.test:8443/~echo"))
+        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
+            client.send(Request("GET", "https://user:secret@tricks.test:443/~echo?q=é x#part", BodyWanted.HTML))
+            client.send(Request("HEAD", "https://tricks.test:8443/~echo"))
     finally:
         del TRICKS["/~echo"]
     assert seen[0].decode().split("\r\n") == [
@@ -128,37 +128,37 @@ def test_the_request_says_exactly_what_it_should(tmp_path: Path) -> None:
     assert b"\r\nHost: tricks.test:8443\r\n" in seen[1]
 
 
-def test_header_values_are_text_without_controls(transport: HttpClient) -> None:
-    headers = answered(get(transport, "/nul-headers")).headers
+def test_header_values_are_text_without_controls(client: HttpClient) -> None:
+    headers = answered(get(client, "/nul-headers")).headers
     assert headers["x-nul"] == "ab"
     assert headers["x-latin"] == headers["x-utf"] == "café"
     assert headers["x-folded"] == "one two"
     assert headers["x-esc"] == "[31mred"
 
 
-def test_a_redirect_is_an_answer_with_its_location(transport: HttpClient) -> None:
-    response = answered(get(transport, "/to/latin"))
+def test_a_redirect_is_an_answer_with_its_location(client: HttpClient) -> None:
+    response = answered(get(client, "/to/latin"))
     assert (response.status, response.headers["location"], response.body) == (302, "/caf%E9", b"")
 
 
-def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(transport: HttpClient) -> None:
-    assert header_says_nofollow(answered(get(transport, "/nofollow-header")).headers["x-robots-tag"], "SumiRipple")
+def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(client: HttpClient) -> None:
+    assert header_says_nofollow(answered(get(client, "/nofollow-header")).headers["x-robots-tag"], "SumiRipple")
 
 
 # --- how much of a body is taken
 
 
-def test_only_html_bodies_are_taken_where_html_is_wanted(transport: HttpClient) -> None:
-    assert answered(get(transport, "/file.pdf")).body == b""
-    assert answered(get(transport, "/gone")).body == b""
-    assert answered(get(transport, "/file.pdf", wanted=BodyWanted.ANYTHING)).body == b"%PDF-1.4"
-    assert answered(get(transport, "/gone", wanted=BodyWanted.ANYTHING)).body != b""
-    assert answered(get(transport, "/plain", wanted=BodyWanted.NOTHING)).body == b""
-    assert answered(head(transport, "/plain")).body == b""
+def test_only_html_bodies_are_taken_where_html_is_wanted(client: HttpClient) -> None:
+    assert answered(get(client, "/file.pdf")).body == b""
+    assert answered(get(client, "/gone")).body == b""
+    assert answered(get(client, "/file.pdf", wanted=BodyWanted.ANYTHING)).body == b"%PDF-1.4"
+    assert answered(get(client, "/gone", wanted=BodyWanted.ANYTHING)).body != b""
+    assert answered(get(client, "/plain", wanted=BodyWanted.NOTHING)).body == b""
+    assert answered(head(client, "/plain")).body == b""
 
 
-def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(transport: HttpClient) -> None:
-    response = answered(get(transport, "/no-type-binary"))
+def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(client: HttpClient) -> None:
+    response = answered(get(client, "/no-type-binary"))
     assert not is_html(None, response.body)
     assert len(response.body) < 100_000
 
@@ -180,22 +180,22 @@ def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(transport: H
         "/million-links",
     ],
 )
-def test_what_is_too_big_is_cut_at_the_limit(transport: HttpClient, path: str) -> None:
-    response = answered(get(transport, path))
+def test_what_is_too_big_is_cut_at_the_limit(client: HttpClient, path: str) -> None:
+    response = answered(get(client, path))
     assert len(response.body) == LIMIT
     assert response.is_cut
 
 
 def test_tiny_chunks_without_end_are_cut_too(server: HostileServer) -> None:
-    with HttpClient(server.network(total_timeout=60_000, read_timeout=60_000), AGENT) as transport:
-        assert answered(get(transport, "/endless-tiny-chunks")).is_cut
+    with HttpClient(server.network(total_timeout=60_000, read_timeout=60_000), AGENT) as client:
+        assert answered(get(client, "/endless-tiny-chunks")).is_cut
 
 
-def test_a_bomb_costs_no_more_memory_than_its_limit(transport: HttpClient) -> None:
-    answered(get(transport, "/bomb-gzip"))  # the server makes its bomb now, not while memory is watched
+def test_a_bomb_costs_no_more_memory_than_its_limit(client: HttpClient) -> None:
+    answered(get(client, "/bomb-gzip"))  # the server makes its bomb now, not while memory is watched
     tracemalloc.start()
     try:
-        answered(get(transport, "/bomb-gzip"))
+        answered(get(client, "/bomb-gzip"))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -230,11 +230,11 @@ def test_a_bomb_costs_no_more_memory_than_its_limit(transport: HttpClient) -> No
         ("/bad-chunk-end", "bad-response"),
     ],
 )
-def test_bad_answers_have_their_slugs(transport: HttpClient, path: str, slug: str) -> None:
-    failure = failed(get(transport, path))
+def test_bad_answers_have_their_slugs(client: HttpClient, path: str, slug: str) -> None:
+    failure = failed(get(client, path))
     assert failure.slug == slug
     assert failure.words
-    assert transport.idle_connections == 0
+    assert client.idle_connections == 0
 
 
 @pytest.mark.parametrize(
@@ -262,8 +262,8 @@ def test_a_handshake_that_drips_or_stops_is_a_timeout(hasty: HttpClient, host: s
         ("resets.test", "connection-reset", "reset"),
     ],
 )
-def test_bad_tls_is_told_in_words(transport: HttpClient, host: str, slug: str, words: str) -> None:
-    failure = failed(get(transport, "/plain", host))
+def test_bad_tls_is_told_in_words(client: HttpClient, host: str, slug: str, words: str) -> None:
+    failure = failed(get(client, "/plain", host))
     assert failure.slug == slug
     assert words in failure.words
 
@@ -283,8 +283,8 @@ def test_a_certificate_that_signed_itself_is_called_so(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "alone.pem")
     with HostileServer(tmp_path) as server:
         server._contexts["alone.test"] = context
-        with HttpClient(patient(server), AGENT) as transport:
-            assert failed(get(transport, "/", "alone.test")).message == "tls: the certificate is self-signed"
+        with HttpClient(patient(server), AGENT) as client:
+            assert failed(get(client, "/", "alone.test")).message == "tls: the certificate is self-signed"
 
 
 def free_port() -> int:
@@ -295,8 +295,8 @@ def free_port() -> int:
 
 def test_nobody_listening_is_a_refused_connection() -> None:
     network = NetworkSettings(resolve=(("*", f"127.0.0.1:{free_port()}"),))
-    with HttpClient(network, AGENT) as transport:
-        assert failed(get(transport, "/")).slug == "connection-refused"
+    with HttpClient(network, AGENT) as client:
+        assert failed(get(client, "/")).slug == "connection-refused"
 
 
 def test_a_server_that_never_accepts_is_a_timeout() -> None:
@@ -311,8 +311,8 @@ def test_a_server_that_never_accepts_is_a_timeout() -> None:
             one.connect_ex(("127.0.0.1", port))
             crowd.append(one)
         network = NetworkSettings(resolve=(("*", f"127.0.0.1:{port}"),), connect_timeout=200, total_timeout=400)
-        with HttpClient(network, AGENT) as transport:
-            assert failed(get(transport, "/")).slug == "timeout"
+        with HttpClient(network, AGENT) as client:
+            assert failed(get(client, "/")).slug == "timeout"
         for one in crowd:
             one.close()
 
@@ -321,8 +321,8 @@ def test_a_server_that_never_accepts_is_a_timeout() -> None:
     "url", ["https://127.0.0.1/", "https://2130706433/", "https://[::ffff:7f00:1]/", "https://127.1/"]
 )
 def test_loopback_is_blocked_before_anything_is_sent(url: str) -> None:
-    with HttpClient(NetworkSettings(), AGENT) as transport:
-        assert failed(transport.send(Request("GET", url))).slug == "address-blocked"
+    with HttpClient(NetworkSettings(), AGENT) as client:
+        assert failed(client.send(Request("GET", url))).slug == "address-blocked"
 
 
 def test_the_connection_goes_to_the_checked_address_and_no_name_is_looked_up_again(
@@ -331,18 +331,21 @@ def test_the_connection_goes_to_the_checked_address_and_no_name_is_looked_up_aga
     def no_dns(*_: object, **__: object) -> list[object]:
         raise AssertionError("a name was looked up")
 
-    with HttpClient(patient(server), AGENT) as transport:
+    with HttpClient(patient(server), AGENT) as client:
         monkeypatch.setattr(socket, "getaddrinfo", no_dns)
-        assert answered(get(transport, "/plain")).status == 200
+        assert answered(get(client, "/plain")).status == 200
 
 
 def test_the_next_address_is_tried_when_one_refuses(server: HostileServer) -> None:
     class TwoAddresses:
-        def known(self, host: str, port: int) -> list[tuple[str, int]]:
+        def addresses(self, *_: object) -> list[tuple[str, int]]:
             return [("127.0.0.1", free_port()), ("127.0.0.1", server.port)]
 
-    with HttpClient(patient(server), AGENT, resolver=TwoAddresses()) as transport:  # type: ignore[arg-type]
-        assert answered(get(transport, "/plain")).status == 200
+        def close(self) -> None:
+            pass
+
+    with HttpClient(patient(server), AGENT, resolver=TwoAddresses()) as client:  # type: ignore[arg-type]
+        assert answered(get(client, "/plain")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -356,12 +359,12 @@ def test_the_next_address_is_tried_when_one_refuses(server: HostileServer) -> No
         "https://" + "a" * 70 + ".test/",
     ],
 )
-def test_what_cannot_be_asked_for_is_a_failure_and_no_crash(transport: HttpClient, url: str) -> None:
-    failed(transport.send(Request("GET", url)))
+def test_what_cannot_be_asked_for_is_a_failure_and_no_crash(client: HttpClient, url: str) -> None:
+    failed(client.send(Request("GET", url)))
 
 
-def test_a_method_cannot_smuggle_a_line(transport: HttpClient) -> None:
-    failed(transport.send(Request("GET / HTTP/1.1\r\nX:", "https://tricks.test/")))
+def test_a_method_cannot_smuggle_a_line(client: HttpClient) -> None:
+    failed(client.send(Request("GET / HTTP/1.1\r\nX:", "https://tricks.test/")))
 
 
 def test_a_user_agent_cannot_smuggle_a_line() -> None:
@@ -373,90 +376,90 @@ def test_a_user_agent_cannot_smuggle_a_line() -> None:
 
 
 def test_connections_are_kept_and_used_again(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
         for path in ("/plain", "/chunked", "/gzip", "/gone", "/to/301", "/204", "/file.pdf", "/plain"):
-            answered(head(transport, path))
-            answered(get(transport, path))
+            answered(head(client, path))
+            answered(get(client, path))
         assert server.connections == 1
-        assert transport.idle_connections == 1
+        assert client.idle_connections == 1
 
 
 @pytest.mark.parametrize("path", ["/until-close", "/bomb-gzip", "/length-too-short", "/no-type-binary", "/nul-headers"])
-def test_a_connection_that_cannot_be_trusted_any_more_is_closed(transport: HttpClient, path: str) -> None:
-    answered(get(transport, path))
-    assert transport.idle_connections == 0
+def test_a_connection_that_cannot_be_trusted_any_more_is_closed(client: HttpClient, path: str) -> None:
+    answered(get(client, path))
+    assert client.idle_connections == 0
 
 
 def test_a_body_after_head_does_not_become_the_next_answer(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
         for _ in range(5):
-            assert answered(head(transport, "/head-with-body")).body == b""
-            assert b"Plain" in answered(get(transport, "/plain")).body
+            assert answered(head(client, "/head-with-body")).body == b""
+            assert b"Plain" in answered(get(client, "/plain")).body
 
 
 def test_a_connection_that_the_server_closed_at_rest_is_not_used(tmp_path: Path) -> None:
-    with HostileServer(tmp_path, keep_alive=False) as server, HttpClient(patient(server), AGENT) as transport:
-        answered(get(transport, "/plain"))
-        (resting,) = transport._idle._resting.values()
-        while resting.is_connected:
+    with HostileServer(tmp_path, keep_alive=False) as server, HttpClient(patient(server), AGENT) as client:
+        answered(get(client, "/plain"))
+        (resting,) = client._idle._resting.values()
+        while resting.is_quiet():
             pass
-        answered(get(transport, "/plain"))
+        answered(get(client, "/plain"))
         assert server.connections == 2
 
 
 def test_sessions_are_resumed_on_a_new_connection(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=0), AGENT) as transport:
-        answered(get(transport, "/plain"))
-        assert list(transport._context.sessions._kept) == ["tricks.test"]
-        answered(get(transport, "/plain"))
+    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=0), AGENT) as client:
+        answered(get(client, "/plain"))
+        assert list(client._connector.sessions._kept) == ["tricks.test"]
+        answered(get(client, "/plain"))
         assert server.resumptions == 1
 
 
 def test_idle_connections_are_bounded_and_the_oldest_goes_first(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=3), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server, max_idle_connections=3), AGENT) as client:
         for name in "abcde":
-            answered(get(transport, "/plain", f"{name}.test"))
-        assert transport.idle_connections == 3
-        assert [one.host for one in transport._idle._resting.values()] == ["c.test", "d.test", "e.test"]
+            answered(get(client, "/plain", f"{name}.test"))
+        assert client.idle_connections == 3
+        assert [one.origin[0] for one in client._idle._resting.values()] == ["c.test", "d.test", "e.test"]
 
 
 def test_close_closes_what_rests_and_later_sends_leave_nothing_behind(tmp_path: Path) -> None:
     with HostileServer(tmp_path) as server:
-        transport = HttpClient(patient(server), AGENT)
-        answered(get(transport, "/plain"))
-        transport.close()
-        assert transport.idle_connections == 0
-        answered(get(transport, "/plain"))
-        assert transport.idle_connections == 0
+        client = HttpClient(patient(server), AGENT)
+        answered(get(client, "/plain"))
+        client.close()
+        assert client.idle_connections == 0
+        answered(get(client, "/plain"))
+        assert client.idle_connections == 0
 
 
 def test_the_keep_alive_header_limits_how_long_a_connection_rests(tmp_path: Path) -> None:
     TRICKS["/~brief"] = lambda x: x.reply(200, b"x", "text/html", "Keep-Alive: timeout=1, max=5")
     try:
-        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
-            answered(get(transport, "/~brief"))
-            answered(get(transport, "/~brief"))
+        with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
+            answered(get(client, "/~brief"))
+            answered(get(client, "/~brief"))
             assert server.connections == 2
     finally:
         del TRICKS["/~brief"]
 
 
 def test_one_send_is_at_most_one_request(tmp_path: Path) -> None:
-    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
-        answered(get(transport, "/plain"))
-        failed(get(transport, "/closes-at-once"))
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
+        answered(get(client, "/plain"))
+        failed(get(client, "/closes-at-once"))
         assert [entry.path for entry in server.seen()] == ["/plain", "/closes-at-once"]
 
 
 def test_many_threads_share_a_transport(tmp_path: Path) -> None:
     paths = ["/plain", "/gzip", "/chunked", "/gone", "/until-close", "/bad-chunk-size", "/resets", "/stacked"]
-    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as transport:
+    with HostileServer(tmp_path) as server, HttpClient(patient(server), AGENT) as client:
         wrong: list[object] = []
 
         def work(number: int) -> None:
             for turn in range(12):
                 path = paths[(number + turn) % len(paths)]
-                answer = get(transport, path, f"h{(number + turn) % 3}.test")
+                answer = get(client, path, f"h{(number + turn) % 3}.test")
                 if isinstance(answer, Failure) != (path in ("/bad-chunk-size", "/resets")):
                     wrong.append((path, answer))
 
@@ -471,8 +474,8 @@ def test_many_threads_share_a_transport(tmp_path: Path) -> None:
 def test_every_trick_ends_in_an_answer_or_a_failure(server: HostileServer) -> None:
     """Nothing that a server does is an exception, and nothing is left open behind it."""
     network = server.network(read_timeout=100, total_timeout=150, connect_timeout=150)
-    with HttpClient(network, AGENT) as transport:
+    with HttpClient(network, AGENT) as client:
         for path in TRICKS:
-            for answer in (head(transport, path), get(transport, path)):
+            for answer in (head(client, path), get(client, path)):
                 assert isinstance(answer, Response | Failure)
-        assert transport.idle_connections <= 1
+        assert client.idle_connections <= 1

@@ -96,7 +96,7 @@ def test_a_socket_can_be_waited_for_again_after_a_time_out(running: HubThread) -
     theirs.close()
 
 
-def test_what_is_done_aside_keeps_nobody_waiting_and_its_problems_come_back(running: HubThread) -> None:
+def test_work_in_a_thread_holds_up_no_greenlet_and_its_exception_comes_back(running: HubThread) -> None:
     hub = running.hub
     may_end = threading.Event()
 
@@ -117,7 +117,7 @@ class Page:
     """Something large."""
 
 
-def test_what_failed_aside_is_let_go_of_without_the_collector(running: HubThread) -> None:
+def test_a_failure_in_a_thread_is_released_without_the_collector(running: HubThread) -> None:
     """A fetcher's collector comes by rarely: pages of megabytes waited for it by the dozen."""
 
     def fail() -> weakref.ref[Page]:
@@ -132,7 +132,7 @@ def test_what_failed_aside_is_let_go_of_without_the_collector(running: HubThread
     try:
         (seen,) = running.all_of([fail])
         for thread in threading.enumerate():
-            if thread.name == "aside":
+            if thread.name == "run-in-thread":
                 thread.join()
         assert seen() is None
     finally:
@@ -166,4 +166,4 @@ def test_a_greenlet_that_is_done_is_given_more_work_and_ends_with_the_hub() -> N
         found = [running.all_of([me])[0] for _ in range(3)]
         assert found[0] is found[1] is found[2]
     assert all(each.dead for each in found)
-    assert not hub._resting
+    assert not hub._spare

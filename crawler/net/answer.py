@@ -1,0 +1,100 @@
+"""One answer, read from a connection: its head, and as much of its body as the request wants."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from crawler.model.messages import BodyWanted, Request, Response
+from crawler.net.codings import BadEncoding, Collector, codings
+from crawler.net.connection import RECEIVE
+from crawler.net.deadline import Deadline
+from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
+from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
+
+LONGEST_IDLE = 90.0  # seconds; few servers keep a connection for longer
+DRAIN_BYTES = 64 * 1024  # an unwanted body this short is read to its end, which is cheaper than a new connection
+DRAIN_SECONDS = 1.0
+
+
+def read_answer(
+    request: Request, receive: Callable[[], bytes], deadline: Deadline, start: float
+) -> tuple[Response, bool, float]:
+    """The response, whether the connection can be kept, and for how long."""
+    source = Source(receive)
+    head = read_head(source)
+    body = Body(source, head, request.method)
+    content, is_cut = b"", False
+    if body.length == 0:
+        for _ in body.pieces():
+            pass
+    elif _is_wanted(request, head):
+        content, is_cut = _collect(request, head, body)
+    else:
+        _drain(body, deadline)
+    response = Response(head.status, head.headers, content, is_cut, time.monotonic() - start)
+    return response, body.is_exact and head.is_keep_alive, _keep_seconds(head)
+
+
+def _is_wanted(request: Request, head: Head) -> bool:
+    if request.wanted is BodyWanted.ANYTHING:
+        return True
+    if request.wanted is not BodyWanted.HTML or not 200 <= head.status <= 299:
+        return False
+    content_type = head.headers.get("content-type")
+    return media_type(content_type) is None or is_html(content_type)
+
+
+def _collect(request: Request, head: Head, body: Body) -> tuple[bytes, bool]:
+    applied = codings(head.headers.get("content-encoding")) + codings(",".join(body.transfer_codings))
+    collector = Collector(applied, request.limit)
+    is_unsure = request.wanted is BodyWanted.HTML and media_type(head.headers.get("content-type")) is None
+    most_on_wire = request.limit + request.limit // 8 + RECEIVE
+    on_wire = 0
+    try:
+        for piece in body.pieces():
+            on_wire += len(piece)
+            if not collector.feed(piece):
+                break
+            if on_wire > most_on_wire:
+                collector.is_cut = True
+                break
+            if is_unsure and collector.size >= SNIFF_LENGTH:
+                if not is_html(None, collector.prefix(SNIFF_LENGTH)):
+                    break
+                is_unsure = False
+    except TooLarge:
+        if not collector.size:
+            raise
+        collector.is_cut = True
+    if applied and on_wire and not collector.size and not collector.is_whole:
+        raise BadEncoding("the compressed body ended before anything came out of it")
+    return collector.body(), collector.is_cut
+
+
+def _drain(body: Body, deadline: Deadline) -> None:
+    """Read a short unwanted body to its end, to keep the connection. Failing costs nothing but that."""
+    if body.length is None and not body.is_chunked:
+        return
+    if body.length is not None and body.length > DRAIN_BYTES:
+        return
+    deadline.shorten(DRAIN_SECONDS)
+    size = 0
+    try:
+        for piece in body.pieces():
+            size += len(piece)
+            if size > DRAIN_BYTES:
+                return
+    except (OSError, BadResponse, TooLarge, EarlyClose):
+        body.is_exact = False
+
+
+def _keep_seconds(head: Head) -> float:
+    """How long the server says it keeps the connection, less a second for the way."""
+    hint = head.headers.get("keep-alive")
+    if hint is not None:
+        _, found, rest = hint.lower().partition("timeout=")
+        digits = rest.partition(",")[0].strip()
+        if found and digits.isascii() and digits.isdigit():
+            return min(LONGEST_IDLE, int(digits[:6]) - 1.0)
+    return LONGEST_IDLE
