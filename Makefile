@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Twice quiet: pip warns about its own configuration of the machine; errors are still printed.
+PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 CONFIG ?=
 WORKERS ?=
 
@@ -21,8 +23,8 @@ $(STAMP): pyproject.toml requirements/lock.txt
 	  { echo "Sumi-Ripple needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run make again." >&2; exit 1; }
 	@echo "Setting up .venv (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) install -r requirements/lock.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q crawler ingest reporter
 	@touch $(STAMP)
 
@@ -38,7 +40,7 @@ lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/mypy
 
 bench: $(STAMP) ## measure real pages against a bare loop and Scrapy (QUICK=1 two minutes; SITES=dir,dir)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
+	@$(PIP) install -r requirements/bench.txt
 	@$(BIN)/python -m benchmarks.pipeline $(if $(QUICK),--quick) $(if $(SITES),--sites "$(SITES)") \
 	  $(if $(PEER_PAGES),--peer-pages $(PEER_PAGES)) $(if $(ONLY),--only $(ONLY)) $(if $(PROFILE),--profile)
 

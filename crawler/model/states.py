@@ -42,8 +42,6 @@ VISITED = frozenset(
         _S.CONTENT_MISMATCH,
     }
 )
-# What a page becomes without a visit, because its domain or family was closed while it waited.
-CLOSED = frozenset({_S.RATE_LIMITED, _S.REQUEST_LIMIT_HIT, _S.FAILED})
 ERRORS = frozenset({_S.DEAD_LINK, _S.UNREACHABLE, _S.RATE_LIMITED, _S.FAILED, _S.CONTENT_MISMATCH})
 LISTED = frozenset({_S.BLACKLISTED, _S.STUBBED})
 # A finished crawl holds none of these.

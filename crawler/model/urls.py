@@ -1,4 +1,4 @@
-"""URLs: the key that a page is known by, the wire form that is requested, and the links of a page. PURE.
+"""PURE. URLs: the key that a page is known by, the wire form that is requested, and the links of a page.
 
 Parsing is WHATWG's, by ada, because links are written for browsers. From there:
 
@@ -27,18 +27,13 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-from ada_url._ada_wrapper import ffi, lib
+from typing import NamedTuple
 
 from crawler.model.settings import TRACKING_PARAMETERS
+from crawler.model.whatwg import PARSER, encoded
 
-# ada's own Python layer costs twice the parse; its C functions under it do not.
-_parse = lib.ada_parse
-_parse_with_base = lib.ada_parse_with_base
-_get_href = lib.ada_get_href
-_free = lib.ada_free
-_unpack = ffi.unpack
+_href = PARSER.href
+_joined = PARSER.join
 _blake2b = hashlib.blake2b
 _unhashed = _blake2b(digest_size=8).copy  # to copy it is cheaper than to make a new one
 _integer = struct.Struct(">q").unpack
@@ -68,41 +63,6 @@ class Link(NamedTuple):
     wire: str
     domain: str
     hash: int
-
-
-# -- ada ---------------------------------------------------------------------------------------------------
-
-
-def _href(url: str) -> str | None:
-    """The WHATWG serialisation, or None where there is none."""
-    try:
-        data = url.encode()
-    except UnicodeEncodeError:
-        data = _scalar(url).encode()
-    return _taken(_parse(data, len(data)))
-
-
-def _joined(base: bytes, href: str) -> str | None:
-    """`href` as seen from `base`, serialised, or None."""
-    try:
-        data = href.encode()
-    except UnicodeEncodeError:
-        data = _scalar(href).encode()
-    return _taken(_parse_with_base(data, len(data), base, len(base)))
-
-
-def _taken(handle: Any) -> str | None:
-    """The text behind a handle, which is freed. What did not parse has an empty one."""
-    text = _get_href(handle)
-    length = text.length
-    found = _unpack(text.data, length).decode() if length else None
-    _free(handle)
-    return found
-
-
-def _scalar(text: str) -> str:
-    """Lone surrogates replaced, as browsers do before they parse."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # -- from a serialised URL to key, wire and domain ----------------------------------------------------------
@@ -239,10 +199,7 @@ def wire_of(url: str) -> str:
 
 def resolve(base: str, href: str) -> str | None:
     """The absolute URL that `href` means on a page at `base`; None if it means no http(s) URL at all."""
-    try:
-        data = base.encode()
-    except UnicodeEncodeError:
-        data = _scalar(base).encode()
+    data = encoded(base)
     # A base that is no URL still leaves absolute links their meaning.
     joined = _joined(data, href) if data and _href(base) else _href(href)
     return joined if joined and joined.startswith(("https://", "http://")) else None

@@ -90,7 +90,7 @@ def _tls_words(error: ssl.SSLError) -> str:
         return VERIFY_WORDS.get(error.verify_code) or f"the certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return "the server closed the connection during the handshake"
-    reason = error.reason or ""
+    reason = getattr(error, "reason", None) or ""  # errors that the ssl module raises by itself have none
     return REASON_WORDS.get(reason) or reason.lower().replace("_", " ") or "the handshake failed"
 
 
@@ -103,5 +103,4 @@ CONNECTION_WORDS: dict[int, tuple[str, str]] = {
     errno.ENETUNREACH: ("connection-failed", "there is no route to the server's network"),
     errno.EADDRNOTAVAIL: ("connection-failed", "no local address or port is free for this"),
     errno.EMFILE: ("connection-failed", "too many open files"),
-    errno.ETIMEDOUT: ("timeout", "the server did not answer"),
 }

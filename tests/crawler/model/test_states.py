@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 from crawler.model.states import (
-    CLOSED,
     ERRORS,
     LISTED,
     VISITED,
@@ -105,7 +104,6 @@ def test_a_new_run_may_make_of_any_page_what_it_may_make_of_a_new_one() -> None:
 
 
 def test_the_groups_of_states_fit_together() -> None:
-    assert CLOSED < VISITED
     assert ERRORS < VISITED
     assert not WAITING & (VISITED | LISTED)
     assert VISITED | LISTED | WAITING | {S.DISCOVERED, S.DEPTH_EXCEEDED} == set(PageState)
