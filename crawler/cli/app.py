@@ -111,10 +111,6 @@ def run(arguments: Sequence[str]) -> int:
         return _code(end.code)
     except (SumiError, OSError) as problem:
         return _complain(problem)
-    except Exception as problem:
-        if type(problem).__module__ == "sqlite3":
-            return _complain(SumiError(f"the database cannot be used: {problem}"))
-        raise
     return 0
 
 

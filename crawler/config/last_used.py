@@ -8,10 +8,9 @@ from typing import Any
 
 import orjson
 
-from crawler.database.frontier import Frontier, MapAway
+from crawler.database.progress import spool_positions
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
-from crawler.workspace.log import Cursor
 from crawler.workspace.opening import open_workspace
 
 _DOCUMENT = "config"
@@ -67,7 +66,7 @@ def require_own_workspace(config: Config) -> None:
     """
     workspace = open_workspace(config.workspace)
     database = config.output.database_path
-    places = _places_read(database)
+    places = spool_positions(database)
     if places:
         if not all(workspace.results.is_line_end(writer, place) for writer, place in places.items()):
             raise WorkspaceError(
@@ -83,18 +82,6 @@ def require_own_workspace(config: Config) -> None:
             f"the workspace {workspace.name} holds the crawl of {found.get('source') or found.get('database')}; give "
             f"this one a --workspace of its own, or move the other one aside with --fresh"
         )
-
-
-def _places_read(database: Path) -> dict[str, Cursor]:
-    """How far each result spool has been taken into a map; empty if there is no map yet, or none that can be asked."""
-    map_ = Frontier(database)
-    try:
-        map_.open()
-        return map_.positions()
-    except MapAway:
-        return {}
-    finally:
-        map_.close()
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -4,17 +4,17 @@ Covered: every page with its state, title, status code and error slug; every dep
 the blacklist and stub references; each domain's class and closure. Left out: ids, clocks, runs, the wire forms
 of URLs, request counts and everything else that may differ between two crawls of one terrain.
 
-Rows are hashed one by one and the hashes are added up, so that no order matters and nothing need be sorted.
+Rows are hashed one by one and the hashes are added up, so no order matters and nothing is sorted.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from crawler.database.reader import open_map
 from crawler.model.states import slug_of
 
 _QUERIES: dict[str, str] = {
@@ -39,13 +39,9 @@ _QUERIES: dict[str, str] = {
 
 
 def parts(database: Path) -> dict[str, str]:
-    """The hash of each kind of row, for finding out where two maps differ."""
-    db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    try:
-        db.execute("BEGIN")
-        return {name: _sum(name, db.execute(sql)) for name, sql in _QUERIES.items()}
-    finally:
-        db.close()
+    """The hash of each kind of row, to find out where two maps differ. Raises MapError."""
+    with open_map(database) as reader:
+        return {name: _sum(name, reader.rows(sql)) for name, sql in _QUERIES.items()}
 
 
 def digest(database: Path) -> str:

@@ -6,22 +6,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 
+from crawler.database.progress import spool_positions
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.log import Cursor
 from crawler.workspace.runs import Run, read_run
 
 SHAPE = 1  # version of `as_json`
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
-_MOST_CLOSED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,36 +146,9 @@ def _seconds_since(moment: Any, now: datetime) -> float | None:
 def backlog(workspace: Workspace, database: Path | None) -> Backlog:
     """How much waits between the stages."""
     jobs = workspace.waiting_job_bytes()
-    positions = _positions(database) if database else None
+    positions = spool_positions(database) if database else None
     unread = None
     if positions is not None:
         results = workspace.results
         unread = sum(results.reader(name, positions.get(name, Cursor())).unread_bytes() for name in results.writers())
     return Backlog(sum(jobs.values()), len(jobs), unread)
-
-
-def _positions(database: Path) -> dict[str, Cursor] | None:
-    rows = _ask(database, "SELECT writer, segment, offset FROM spool_positions")
-    return None if rows is None else {writer: Cursor(segment, offset) for writer, segment, offset in rows}
-
-
-def closed_domains(database: Path, run: int) -> tuple[int, list[tuple[str, str]]]:
-    """How many domains are closed in a run, and some of them with the reason."""
-    sql = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"
-    count = _ask(database, f"SELECT count(*) {sql}", (run,))
-    rows = _ask(database, f"SELECT domain, closed_reason {sql} ORDER BY domain LIMIT {_MOST_CLOSED}", (run,))
-    return (count[0][0] if count else 0), [(str(domain), str(reason)) for domain, reason in rows or []]
-
-
-def _ask(database: Path, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]] | None:
-    """Rows, or None where there is no database that can be asked."""
-    if not database.exists():
-        return None
-    try:
-        connection = sqlite3.connect(f"file:{quote(str(database.absolute()))}?mode=ro", uri=True, timeout=2)
-        try:
-            return connection.execute(sql, parameters).fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error:
-        return None

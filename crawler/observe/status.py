@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import database_of
+from crawler.database.progress import closed_domains
 from crawler.observe.live import duration, figures
-from crawler.observe.processes import SHAPE, Backlog, Glance, StageGlance, backlog, closed_domains, look
+from crawler.observe.processes import SHAPE, Backlog, Glance, StageGlance, backlog, look
 from crawler.workspace.door import Workspace
 
 _WIDTH = 78

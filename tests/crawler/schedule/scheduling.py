@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from crawler.database.format import SCHEMA_VERSION
 from crawler.model.records import Feed, Job, Record, RunEvent, dump, parse
 from crawler.model.settings import Config
 from crawler.model.urls import hash64
@@ -24,6 +25,7 @@ class Map:
         self.db = sqlite3.connect(config.output.database_path, isolation_level=None)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.executescript(TABLES)
+        self.set_meta("schema_version", str(SCHEMA_VERSION))
         self.set_meta("map_id", "first")
         self.set_meta("map_hash", config.map_hash)
         self.feed_writer = Writer(workspace.layout.feed, durable=False)

@@ -1,0 +1,39 @@
+"""Everything that can be wrong with a map. The text of each is one sentence for a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawler.model.errors import SumiError
+
+
+class MapError(SumiError):
+    """The map cannot be read."""
+
+
+class NoDatabase(MapError):
+    """There is no file there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"there is no database at {path}: nothing has been crawled yet")
+        self.path = path
+
+
+class NotAMap(MapError):
+    """There is a file, but not a Sumi-Ripple database that this version can read."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} is not a Sumi-Ripple database that can be read: {why}")
+        self.path = path
+
+
+class NoSuchRun(NotAMap):
+    """The map is fine, but it does not show the run that was asked for."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        MapError.__init__(self, f"{path}: {why}")
+        self.path = path
+
+
+class MapAway(MapError):
+    """A live map is missing, not complete yet, or was replaced: open it again later and ask everything again."""

@@ -1,0 +1,34 @@
+"""Questions that need no snapshot, for `status` and the live view. None where there is no map that answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawler.database.errors import MapError
+from crawler.database.reader import open_map
+from crawler.workspace.log import Cursor
+
+_PATIENCE = 2  # seconds to wait for a lock
+_MOST_CLOSED = 20  # closed domains that are named
+
+
+def spool_positions(database: Path) -> dict[str, Cursor] | None:
+    """The place up to which each result log was applied to the map."""
+    try:
+        with open_map(database, patience=_PATIENCE) as reader:
+            rows = reader.all("SELECT writer, segment, offset FROM spool_positions")
+    except MapError:
+        return None
+    return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
+
+
+def closed_domains(database: Path, run: int) -> tuple[int, list[tuple[str, str]]]:
+    """The number of domains that are closed in a run, and the first of them with the reason."""
+    closed = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"
+    try:
+        with open_map(database, patience=_PATIENCE) as reader:
+            count = reader.number(f"SELECT count(*) {closed}", (run,))
+            rows = reader.all(f"SELECT domain, closed_reason {closed} ORDER BY domain LIMIT {_MOST_CLOSED}", (run,))
+    except MapError:
+        return 0, []
+    return count, [(str(domain), str(reason)) for domain, reason in rows]
