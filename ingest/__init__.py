@@ -1,10 +1,16 @@
 """The ingest: the only writer of the map. Result logs in, one transaction a batch, hints to the scheduler out.
 
-loop       the stage: reads batches from the result logs and commits them
-apply      a batch of results becomes changes: states, links, depths (PURE rules in `rules/`)
-links      hrefs become page numbers
-page_index every known page in a few bytes of memory
-sqlite/    the changes become rows, together with the place in every result log
-replay     the same, from all result logs into a new map
-upkeep/    what is no longer wanted is removed
+loop           the stage: reads batches from the result logs and commits them
+apply          a batch of results becomes changes: states, links, depths
+  links          hrefs become page numbers
+  deciding       the state of a page (PURE rules in `rules/`)
+  spread         depths spread over the recorded links
+  held           results that wait for the path to their page
+  domain_events  requests, robots.txt and closures of a domain
+memory/        the part of the map that is kept in memory: every page in a few bytes, the rows of a batch, its changes
+sqlite/        the changes become rows, together with the place in every result log
+replay         the same, from all result logs into a new map
+upkeep/        results that are no longer wanted are removed
+
+Imports go one way: rules, memory, sqlite, and then the modules of this folder.
 """

@@ -1,9 +1,8 @@
 """The ingest stage: result spools in, one transaction a batch, hints out to the scheduler.
 
 Invariants:
-- the place in every result spool is committed together with the effects of what was read up to there;
-- what is committed was durable in its spool before (`Reader.sync`), so the spools always know at least as much as
-  the map;
+- the place in every result spool is committed together with the effects of the results before it;
+- a result is durable in its spool before it is committed (`LogReader.sync`), so the spools hold all of the map;
 - hints are written after the commit; if they are lost, the next start says `resync`.
 """
 
@@ -11,11 +10,11 @@ from __future__ import annotations
 
 import gc
 import logging
-import sqlite3
 import time
 from functools import partial
 from typing import get_args
 
+from crawler.database.errors import StoreError
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.workspace.control import StageControl
@@ -24,45 +23,45 @@ from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
 from crawler.workspace.runs import RunStatus, read_run
-from ingest.apply import Mapper
-from ingest.replay import Redrawn, redraw
-from ingest.sqlite.change_writer import Changes
-from ingest.sqlite.store import Store, StoreError, describe
+from ingest.apply import MapUpdater
+from ingest.memory.changes import Changes
+from ingest.replay import Rebuilt, rebuild
+from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
 
 log = logging.getLogger("sumi.ingest")
 
-BATCH = 2500  # results to a commit, at most: the more there are, the fewer places are written twice
-_LINKS = 140_000  # … or that many links, which is what takes memory
-_SHARE = 150  # results that are read from one spool before the next one has its turn
+BATCH = 2500  # results to a commit, at most: the more there are, the fewer rows are written twice
+_LINKS = 140_000  # … or that many links: they take the memory
+_SHARE = 150  # results that are read from one spool before the next has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them
 _PLENTY = 10_000  # pages in the frontier …
-_GROWING = 1.2  # … unless a batch made it so much larger: then many a domain has only just been found, and waits
-_BUSY = 15  # results in a batch that make it "many"; fewer are taken in at once, for somebody waits for their links
+_GROWING = 1.2  # … unless a batch made it so much larger: then many domains have only just been found
+_BUSY = 15  # results in a batch that make it "many"; fewer are applied at once, because fetchers wait for their links
 _RESULTS = get_args(Result)
-SCHEDULER = "scheduler"  # as a result writer: its word that a run is over must be read last
+SCHEDULER = "scheduler"  # as a result writer: its record that a run is finished must be read last
 
 
 class Ingest:
-    """initialize (the constructor), `step` until there is no more, `shutdown`."""
+    """The constructor initialises; `step` until nothing is left; `shutdown`."""
 
     def __init__(self, config: Config, control: StageControl) -> None:
         self.config = config
         self.workspace = open_workspace(config.workspace)
         self.control = control
-        self.redrawn: Redrawn | None = None
+        self.rebuilt: Rebuilt | None = None
         self.store = self._open_store()
-        self.mapper = Mapper(config, self.store)
+        self.updater = MapUpdater(config, self.store)
         self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()
         self._damage: list[tuple[str, Damage]] = []
         self._feed = self.workspace.feed.writer(segment_bytes=4 * 1024 * 1024, durable=True)
-        self._feed.append(dump(Feed(self.mapper.run, resync=True)))
-        # Hints from before a `resync` are worth nothing: the frontier table says it all.
+        self._feed.append(dump(Feed(self.updater.run, resync=True)))
+        # Hints from before a `resync` are of no use: the frontier table holds the same and more.
         self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
-        self._later_runs: set[int] = set()  # of which there are results that have to wait
+        self._later_runs: set[int] = set()  # runs with results that have to wait
         self._looked_for_writers = 0.0
         control.facts = self.facts
         control.ring("scheduler")
@@ -70,17 +69,17 @@ class Ingest:
     def facts(self) -> dict[str, object]:
         return {
             **self.store.counts,
-            "run": self.mapper.run,
+            "run": self.updater.run,
             "taken": self._taken,
-            "duplicates": self.mapper.duplicates,
+            "duplicates": self.updater.duplicates,
             "backlog": sum(reader.unread_bytes() for reader in self.readers.values()),
         }
 
     def _open_store(self) -> Store:
         store = Store(self.config.output.database_path, self.config)
-        drawn_under = store.meta("map_hash")
-        if drawn_under == self.config.map_hash or store.last_run()[0] == 0:
-            if drawn_under != self.config.map_hash:
+        built_under = store.meta("map_hash")
+        if built_under == self.config.map_hash or store.last_run()[0] == 0:
+            if built_under != self.config.map_hash:
                 store.set_meta("map_hash", self.config.map_hash)
             if store.is_fresh:
                 log.info("Creating new database at %s", store.path)
@@ -89,18 +88,18 @@ class Ingest:
         store.close()
         if kept_from is not None:
             raise StoreError(
-                f"the rules changed since {store.path} was drawn, and the results before run #{kept_from} are gone "
-                "([spool] results), so it cannot be drawn anew; put the old rules back, or start with --fresh"
+                f"the rules changed since {store.path} was built, and the results before run #{kept_from} are gone "
+                "([spool] results), so it cannot be rebuilt; put the old rules back, or start with --fresh"
             )
-        log.warning("The rules changed since this map was drawn: drawing it anew from the result spools.")
-        self.redrawn = redraw(self.config)
-        for line in self.redrawn.report.lines():
+        log.warning("The rules changed since this map was built: rebuilding it from the result spools.")
+        self.rebuilt = rebuild(self.config)
+        for line in self.rebuilt.report.lines():
             log.warning("  %s", line)
-        log.warning("The map as it was is kept at %s", self.redrawn.kept)
+        log.warning("The old map is kept at %s", self.rebuilt.kept)
         return Store(self.config.output.database_path, self.config)
 
     def _sound_positions(self) -> dict[str, Cursor]:
-        """Where to read on. A place behind the end of its spool belongs to a workspace that is no longer there."""
+        """The places to read on from. A place past the end of its spool belongs to a workspace that is gone."""
         positions = self.store.positions()
         for writer, cursor in list(positions.items()):
             if cursor > self.workspace.results.end(writer):
@@ -111,18 +110,18 @@ class Ingest:
     # -- one batch -----------------------------------------------------------------------------------
 
     def step(self) -> int:
-        """Take in one batch, if there is anything; how many lines it was."""
+        """Apply one batch, if there is anything to read; returns the number of its lines."""
         batch, positions, readers = self._gather()
         if not positions and not self._damage:
             return 0
         for reader in readers:
             reader.sync()
-        self.mapper.take(batch)
+        self.updater.apply_batch(batch)
         changes = self.store.changes
         changes.positions.update(positions)
         changes.damage.extend(self._damage)
         self._damage = []
-        done = self.mapper.commit()
+        done = self.updater.commit()
         self._positions.update(positions)
         self._taken += len(batch)
         self._write_feed(done)
@@ -131,24 +130,24 @@ class Ingest:
         return max(len(batch), 1)
 
     def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
-        """What can be read now: the results, the places behind them, and the readers they came from."""
+        """The results that can be read now, the places after them, and the readers they came from."""
         self._find_writers()
-        found = self._read_all(self.mapper.run)
+        found = self._read_all(self.updater.run)
         if not found[1] and self._later_runs:
-            # Nobody has anything left to say of this run, and the word that the next one has started is lost.
+            # All results of this run were read, and the record that the next one has started is lost.
             found = self._read_all(min(self._later_runs))
         if not found[1]:
-            self._looked_for_writers = 0.0  # the next bell may be that of a new one
+            self._looked_for_writers = 0.0  # the next bell may be that of a new writer
         return found
 
     def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
-        """A share of every spool, up to `run`: what is of a later run waits until all is said of this one."""
+        """A share of every spool, up to `run`: results of a later run wait until this one is read to its end."""
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
         self._later_runs = set()
         links = 0
         waiting = sorted(self.readers, key=lambda name: (name == SCHEDULER, name))
-        while waiting and len(batch) < BATCH and links < _LINKS:  # whoever has more takes the room that others leave
+        while waiting and len(batch) < BATCH and links < _LINKS:  # a long spool takes the room that others leave
             with_more: list[str] = []
             for writer in waiting:
                 reader = self.readers[writer]
@@ -161,7 +160,7 @@ class Ingest:
                         self._quarantine(writer, reader.damage(line, str(problem)))
                     else:
                         if self._must_wait(result, run, bool(positions.keys() - {writer})):
-                            reader.cursor = place  # read it again then
+                            reader.cursor = place  # to be read again then
                             break
                         run = max(run, result.run)
                         batch.append((result, line.body))
@@ -177,7 +176,7 @@ class Ingest:
         return batch, positions, [self.readers[writer] for writer in positions]
 
     def _must_wait(self, result: Result, run: int, others_had_more: bool) -> bool:
-        """Is this of a later run, or the end of one, while somebody may have something left to say of that before?"""
+        """Is this of a later run, or the end of one, while results of the run before may be unread?"""
         if isinstance(result, RunEvent):
             if result.event == "finished":
                 return others_had_more or any(later <= result.run for later in self._later_runs)
@@ -188,7 +187,7 @@ class Ingest:
         return False
 
     def _find_writers(self) -> None:
-        """New fetchers appear now and then; looking for them costs a directory listing, so not with every batch."""
+        """Find the spools of new fetchers. That costs a directory listing, so it is not done with every batch."""
         now = time.monotonic()
         if now - self._looked_for_writers < 0.25 and self._looked_for_writers:
             return
@@ -216,7 +215,7 @@ class Ingest:
         for page in done.done:
             gone.setdefault(page.domain.name, []).append(page.id)
         feed = Feed(
-            run=self.mapper.run,
+            run=self.updater.run,
             work=tuple(self.store.best_work(done).items()),
             done=tuple((name, tuple(ids)) for name, ids in gone.items()),
             closed=tuple(domain.name for domain in done.closed_domains.values()),
@@ -225,10 +224,10 @@ class Ingest:
         self.control.ring("scheduler")
 
     def _drop_old_results(self) -> None:
-        """`[spool] results` says how many runs' results are kept; by default all are."""
+        """Keep the results of as many runs as `[spool] results` says; by default of all."""
         keep = self.config.spool.results
-        if keep and self.mapper.run - keep >= 1:
-            keep_from = self.mapper.run - keep + 1
+        if keep and self.updater.run - keep >= 1:
+            keep_from = self.updater.run - keep + 1
             self.store.set_meta("results_kept_from_run", str(keep_from))
             dropped = drop_old_results(self.workspace.results, keep_from)
             log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
@@ -241,14 +240,14 @@ class Ingest:
 
 
 def calm_collector() -> None:
-    """A batch makes tens of thousands of objects and no cycles; to look for some took 3 to 8 % of the time."""
+    """Collect garbage rarely: a batch makes tens of thousands of objects and no cycles; searching took 3 to 8 %."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(1_000_000, 50, 50)
 
 
 def run_ingest(config: Config, *, drain: bool = False) -> int:
-    """The stage as a process: until its run is over, it is told to stop, or (drain) nothing is left to take in."""
+    """The stage as a process, until its run is over, a stop is asked for, or (drain) nothing is left to read."""
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("ingest")
@@ -264,12 +263,9 @@ def run_ingest(config: Config, *, drain: bool = False) -> int:
     except (LogError, StoreError) as problem:
         log.error("%s", problem)
         return 1
-    except sqlite3.Error as problem:
-        log.error("%s", describe(problem, config.output.database_path))
-        return 1
     except OSError as problem:
         log.error(
-            "the ingest stopped: %s: %s; mend that and start again, nothing is lost",
+            "the ingest stopped: %s: %s; repair that and start again, nothing is lost",
             problem.strerror,
             problem.filename,
         )
@@ -303,10 +299,10 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
 
 
 def gathering_time(before: int, after: int) -> float:
-    """Seconds from one batch to the next, by the pages that wait to be visited before and after the one.
+    """Seconds from one batch to the next, from the number of waiting pages before and after the batch.
 
-    The more wait, the less does anybody wait for new ones. But while they are few and becoming more, the crawl has only
-    begun: they belong to few domains, and most of those are soon done with what is known of them.
+    The more pages wait, the less urgent are new ones. But while they are few and becoming more, the crawl has only
+    begun: they belong to few domains, and most of those will soon have no known page left to visit.
     """
     if after > (_GROWING * before if after >= _PLENTY else before):
         return _GATHER
@@ -314,6 +310,6 @@ def gathering_time(before: int, after: int) -> float:
 
 
 def _let_gather(control: StageControl, until: float) -> None:
-    """Sleep till then, whoever rings."""
+    """Sleep until then, even if the bell rings."""
     while (left := until - time.monotonic()) > 0 and not control.should_stop():
         control.wait(left)

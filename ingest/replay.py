@@ -1,20 +1,20 @@
-"""The spools alone draw the map again: under the same rules, or under others.
+"""Rebuild the map from the result spools alone, under the same rules or under others.
 
 Replay reads every result segment, run by run and in the order of the records' clocks. The order is for speed (a
-result read before the way to its page is known must be held); the map does not depend on it.
+result read before the path to its page is known must be held); the map does not depend on it.
 """
 
 from __future__ import annotations
 
 import heapq
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
+from crawler.database.errors import StoreError
 from crawler.model.errors import SumiError
 from crawler.model.records import Result, RunEvent
 from crawler.model.settings import Config
@@ -23,8 +23,8 @@ from crawler.workspace.door import ResultLogs
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
-from ingest.apply import Mapper
-from ingest.sqlite.store import Store, StoreError
+from ingest.apply import MapUpdater
+from ingest.sqlite.store import Difference, Store
 
 BATCH = 2000
 _RESULTS = get_args(Result)
@@ -36,29 +36,8 @@ class ReplayError(SumiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """How a map differs from an older one."""
-
-    only_before: int
-    only_now: int
-    states: tuple[tuple[str, str, int], ...]  # (state before, state now, pages), most first
-    depths: int  # pages whose least depth changed
-    classes: tuple[tuple[str, str, int], ...]  # (class before, class now, domains)
-    waiting: int
-
-    def lines(self) -> list[str]:
-        found = [f"pages only in the old map: {self.only_before:,}; only in the new one: {self.only_now:,}"]
-        found += [f"pages that went from {was} to {now}: {count:,}" for was, now, count in self.states]
-        if self.depths:
-            found.append(f"pages with another depth: {self.depths:,}")
-        found += [f"domains that went from {was} to {now}: {count:,}" for was, now, count in self.classes]
-        found.append(f"pages still to be fetched under these rules: {self.waiting:,}")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What a replay did."""
+    """The outcome of a replay."""
 
     results: int
     duplicates: int
@@ -68,19 +47,19 @@ class ReplayReport:
     difference: Difference | None
 
     def lines(self) -> list[str]:
-        found = [f"{self.results:,} results taken in, {self.pages:,} pages known, {self.waiting:,} still to be fetched"]
+        found = [f"{self.results:,} results applied, {self.pages:,} pages known, {self.waiting:,} still to be fetched"]
         if self.duplicates:
-            found.append(f"{self.duplicates:,} results had been taken in already and changed nothing")
+            found.append(f"{self.duplicates:,} results had been applied already and changed nothing")
         if self.damaged:
-            found.append(f"{self.damaged:,} broken lines were passed over")
+            found.append(f"{self.damaged:,} broken lines were skipped")
         if self.difference is not None:
             found += self.difference.lines()
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Redrawn:
-    """The live map was drawn anew under changed rules; the old one is at `kept`."""
+class Rebuilt:
+    """The live map was rebuilt under changed rules; the old one is at `kept`."""
 
     kept: Path
     report: ReplayReport
@@ -95,13 +74,13 @@ def replay(
     progress: Progress | None = None,
     compare: Path | None = None,
 ) -> ReplayReport:
-    """Draw the map of the workspace's result spools into a new database.
+    """Build the map of the workspace's result spools in a new database.
 
-    `until` leaves out what was recorded after that time (RFC 3339), `run` everything but that run. With `compare`,
-    the report says how the new map differs from that one. The new map can be crawled on from.
+    `until` leaves out results recorded after that time (RFC 3339), `run` those of all other runs. With `compare`, the
+    report lists the differences from that map. A crawl can go on from the new map.
     """
     if into.exists():
-        raise ReplayError(f"{into} exists already; name a file that does not, replay never writes over a map")
+        raise ReplayError(f"{into} exists already; name a file that does not, replay never overwrites a map")
     workspace = open_workspace(config.workspace)
     workspace.check_format()
     results = workspace.results
@@ -113,10 +92,10 @@ def replay(
     ends = {writer: results.end(writer) for writer in writers}
     scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
     try:
-        report = _draw(config, results, scratch, ends, until, run, progress, compare)
+        report = _build(config, results, scratch, ends, until, run, progress, compare)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
-        sync_file(scratch)  # nothing of it has been made durable on the way
+        sync_file(scratch)  # no part of it has been made durable yet
         scratch.replace(into)
     except BaseException:
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -125,8 +104,8 @@ def replay(
     return report
 
 
-def redraw(config: Config) -> Redrawn:
-    """Draw the live map anew under the config as it is now. The old file is kept under a dated name."""
+def rebuild(config: Config) -> Rebuilt:
+    """Rebuild the live map under the config as it is now. The old file is kept under a dated name."""
     path = config.output.database_path
     fresh = path.with_name(path.name + ".redrawn")
     fresh.unlink(missing_ok=True)
@@ -134,7 +113,7 @@ def redraw(config: Config) -> Redrawn:
         report = replay(config, fresh, compare=path)
     except ReplayError as problem:
         raise StoreError(
-            f"the rules changed since {path} was drawn, and it cannot be drawn anew ({problem}); "
+            f"the rules changed since {path} was built, and it cannot be rebuilt ({problem}); "
             "put the old rules back, or start from nothing with --fresh"
         ) from None
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -144,10 +123,10 @@ def redraw(config: Config) -> Redrawn:
         if source.exists():
             source.replace(kept.with_name(kept.name + suffix))
     fresh.replace(path)
-    return Redrawn(kept, report)
+    return Rebuilt(kept, report)
 
 
-def _draw(
+def _build(
     config: Config,
     results: ResultLogs,
     path: Path,
@@ -160,7 +139,7 @@ def _draw(
     store = Store(path, config)
     try:
         store.begin_bulk()
-        mapper = Mapper(config, store)
+        updater = MapUpdater(config, store)
         damaged: list[tuple[str, Damage]] = []
         total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
@@ -171,26 +150,26 @@ def _draw(
                 continue
             batch.append((result, line))
             if len(batch) >= BATCH:
-                mapper.take(batch)
-                mapper.commit()
+                updater.apply_batch(batch)
+                updater.commit()
                 taken += len(batch)
                 batch = []
                 if progress is not None:
                     progress(read, total)
-        mapper.take(batch)
+        updater.apply_batch(batch)
         store.changes.positions.update(ends)
         store.changes.damage.extend(damaged)
-        mapper.commit()
+        updater.commit()
         if store.counts["frontier"]:
-            # These rules want more than was fetched: a run that was over is not, and can be resumed.
-            store.db.execute("UPDATE runs SET status = 'interrupted' WHERE id = ?", (mapper.run,))
+            # These rules want more pages than were fetched: a run that was over is not, and can be resumed.
+            store.reopen_run(updater.run)
         if progress is not None:
             progress(total, total)
         store.end_bulk()
-        difference = _compare(store.db, compare) if compare is not None and compare.exists() else None
+        difference = store.compare(compare) if compare is not None and compare.exists() else None
         return ReplayReport(
             taken + len(batch),
-            mapper.duplicates,
+            updater.duplicates,
             len(damaged),
             store.counts["known"],
             store.counts["frontier"],
@@ -200,26 +179,26 @@ def _draw(
         store.close()
 
 
-Key = tuple[int, bool, str]  # run, is it the word that the run is finished, clock
+Key = tuple[int, bool, str]  # run, is it the record that the run is finished, clock
 
 
 def _in_order(
     results: ResultLogs, writers: list[str], damaged: list[tuple[str, Damage]]
 ) -> Iterator[tuple[Result, bytes]]:
-    """Every result of every segment, by run and clock; the word that a run is finished after all else of it."""
+    """Every result of every segment, by run and clock; the record that a run is finished after all others of it."""
     streams = [_stream(results, writer, damaged) for writer in writers]
     for _, result, line in heapq.merge(*streams, key=lambda item: item[0]):
         yield result, line
 
 
 def _stream(results: ResultLogs, writer: str, damaged: list[tuple[str, Damage]]) -> Iterator[tuple[Key, Result, bytes]]:
-    """One writer's results. Segments are ordered by their first line: copies may bear any number."""
+    """One writer's results. Segments are ordered by their first line: copies may have any number."""
     latest: Key = (0, False, "")
     numbers = results.segments(writer)
     for _, number in sorted((_first_key(results, writer, number), number) for number in numbers):
         for record, line in _segment(results, writer, number, damaged):
             key = (record.run, isinstance(record, RunEvent) and record.event == "finished", record.at)
-            latest = max(latest, key)  # a clock set back must not upset the merge
+            latest = max(latest, key)  # a clock that was set back must not disturb the merge
             yield latest, record, line
 
 
@@ -239,33 +218,3 @@ def _segment(
     records: Iterator[tuple[Result, Line]] = parse_lines(lines, *_RESULTS, on_bad=note_bad_line)
     for record, line in records:
         yield record, line.body
-
-
-def _compare(db: sqlite3.Connection, other: Path) -> Difference:
-    """How the map in `db` differs from the one in `other`."""
-    db.execute("ATTACH DATABASE ? AS old", (str(other),))
-    try:
-
-        def first(sql: str) -> int:
-            return int(db.execute(sql).fetchone()[0])
-
-        same = "main.pages n JOIN old.pages o ON o.url_hash = n.url_hash AND o.url = n.url"
-        shared = first(f"SELECT count(*) FROM {same}")
-        states = db.execute(
-            f"SELECT o.state, n.state, count(*) AS c FROM {same} WHERE o.state <> n.state"
-            " GROUP BY 1, 2 ORDER BY c DESC, 1, 2"
-        ).fetchall()
-        classes = db.execute(
-            "SELECT o.class, n.class, count(*) AS c FROM main.domain_states n JOIN old.domain_states o USING (domain)"
-            " WHERE o.class <> n.class GROUP BY 1, 2 ORDER BY c DESC, 1, 2"
-        ).fetchall()
-        return Difference(
-            first("SELECT count(*) FROM old.pages") - shared,
-            first("SELECT count(*) FROM main.pages") - shared,
-            tuple(states),
-            first(f"SELECT count(*) FROM {same} WHERE o.depth IS NOT n.depth"),
-            tuple(classes),
-            first("SELECT count(*) FROM main.frontier"),
-        )
-    finally:
-        db.execute("DETACH DATABASE old")

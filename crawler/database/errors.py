@@ -37,3 +37,7 @@ class NoSuchRun(NotAMap):
 
 class MapAway(MapError):
     """A live map is missing, not complete yet, or was replaced: open it again later and ask everything again."""
+
+
+class StoreError(MapError):
+    """The map cannot be written, or not read by its writer; the text says why and what to do."""

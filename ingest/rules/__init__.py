@@ -1,1 +1,1 @@
-"""PURE. What a page is, and how far it is from each quality entry, given all that is known of it."""
+"""PURE. The state of a page and its depths, from everything that is known of it."""

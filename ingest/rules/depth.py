@@ -1,22 +1,22 @@
-"""PURE. Depth by relaxation: what a page's distances become when a link to it is followed.
+"""PURE. Depth by relaxation: the new distances of a page when a link to it is followed.
 
 A page's distances to all quality entries are one integer, its *reach*: a field of bits for each origin, holding
-`max_depth + 2 - depth`, and 0 where there is no way. Nearer is larger, so that what a link brings is combined with
-what a page has by taking the larger of each pair of fields, and that is a handful of operations on two integers,
-however many origins there are. Following a million links from pages with dozens of origins each stays cheap.
+`max_depth + 2 - depth`, and 0 where there is no path. Nearer is larger, so the distances over a link and those of the
+page are merged by taking the larger of each pair of fields: a handful of operations on two integers, however many
+origins there are. Following a million links from pages with dozens of origins each stays cheap.
 
 The top bit of every field is a guard and always 0: it catches the borrow when two fields are compared.
 
 Invariants:
-- no depth above `max_depth + 1` has a field value; deeper is not recorded;
-- `merge` only ever lowers depths or adds origins, so relaxation ends, in whatever order it is done.
+- no depth above `max_depth + 1` has a field value: deeper is not recorded;
+- `merge` only lowers depths or adds origins, so relaxation ends, in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-NOWHERE = 0  # no followed way leads here
+NOWHERE = 0  # no followed path leads here
 
 
 class Distances:
@@ -40,7 +40,7 @@ class Distances:
         return self.differences(NOWHERE, reach)
 
     def differences(self, before: int, after: int) -> Iterator[tuple[int, int]]:
-        """The (origin, depth) pairs of `after` that `before` does not have; the cost is in what differs."""
+        """The (origin, depth) pairs of `after` that `before` does not have. The cost is in the difference."""
         mask = (1 << self.width) - 1
         changed = before ^ after
         while changed:
@@ -51,16 +51,16 @@ class Distances:
                 yield origin, self._top - value
             changed &= ~(mask << shift)
 
-    def has_way(self, reach: int, origin: int) -> bool:
+    def has_path(self, reach: int, origin: int) -> bool:
         """Does this reach hold a depth for this origin?"""
         return (reach >> (origin * self.width)) & ((1 << self.width) - 1) != 0
 
     def vanished(self, before: int, after: int) -> list[int]:
-        """Origins that `before` has a way from and `after` has not."""
-        return [origin for origin, _ in self.unpack(before) if not self.has_way(after, origin)]
+        """Origins that `before` has a path from and `after` has not."""
+        return [origin for origin, _ in self.unpack(before) if not self.has_path(after, origin)]
 
     def nearest(self, reach: int) -> int | None:
-        """The least depth over all origins; None where there is no followed way."""
+        """The least depth over all origins; None where there is no followed path."""
         known = self._nearest.get(reach, -1)
         if known != -1:
             return known
@@ -69,15 +69,15 @@ class Distances:
             if ((reach | self.guards) - value * self._ones) & self.guards:
                 found = self._top - value
                 break
-        if len(self._nearest) > 200_000:  # a memory of sums, not a store: it may be forgotten at any time
+        if len(self._nearest) > 200_000:  # a cache: it may be emptied at any time
             self._nearest.clear()
         self._nearest[reach] = found
         return found
 
     def arrival(self, source: int, is_redirect: bool) -> int:
-        """What a followed link (one step more) or a redirect (no step) brings from a page with this reach.
+        """The reach that a followed link (one step more) or a redirect (no step) brings from a page with this reach.
 
-        A page at max_depth + 1 for an origin is not crawled on that origin's account, so it leads no further.
+        A page at max_depth + 1 for an origin is not crawled for that origin, so its links carry it no further.
         """
         # A 1 at the foot of every field that holds at least 2.
         deep_enough = (((source | self.guards) - 2 * self._ones) & self.guards) >> (self.width - 1)
@@ -95,7 +95,7 @@ class Distances:
 
 
 def reach_bytes(reach: int) -> bytearray:
-    """A reach as the database keeps it: as few bytes as it needs. (What sqlite3 binds as it is; bytes it adapts.)"""
+    """A reach as the database stores it: as few bytes as it needs. (sqlite3 adapts bytes, not bytearrays.)"""
     return bytearray(reach.to_bytes((reach.bit_length() + 7) // 8, "little"))
 
 

@@ -1,8 +1,8 @@
-"""PURE. What is a page, given all that is known of it? One function answers, for every order of arrival.
+"""PURE. The state of a page, decided by one function for every order of arrival.
 
 The state of a page is a function of the lists, its depths, its visit's result, the recorded redirects and the
-recorded closures; nothing here looks at the state it had before. That is what makes the map independent of the
-order in which results come in: `settle` may be asked again whenever one of those things changes.
+recorded closures; the state it had before plays no part. That makes the map independent of the order in which results
+come in: `decide_state` is called again whenever one of those things changes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from crawler.rules.lists import DomainClass
 
 MAX_REDIRECTS = 10
 
-# To look an enum's member up by its name costs as much as a function call, and this is asked for every page.
+# Looking up an enum's member by its name costs as much as a function call, and this is done for every page.
 _QUALITY = DomainClass.QUALITY
 _DISCOVERED, _DEPTH_EXCEEDED = PageState.DISCOVERED, PageState.DEPTH_EXCEEDED
 _QUEUED, _FAILED = PageState.QUEUED, PageState.FAILED
 
-# What pages of listed domains are, whatever else is known of them.
+# The state of pages of listed domains, whatever else is known of them.
 LISTED_AS = {DomainClass.BLACKLISTED: PageState.BLACKLISTED, DomainClass.STUBBED: PageState.STUBBED}
 
-# What the waiting pages of a closed domain become. Where several reasons meet, the first of these counts.
+# The state of waiting pages when their domain closes. With several reasons, the first of these counts.
 CLOSED_AS: dict[str, tuple[PageState, str]] = {
     "rate-limited": (PageState.RATE_LIMITED, "rate-limited: the domain answered 429 and was left alone"),
     "request-limit": (PageState.REQUEST_LIMIT_HIT, "request-limit: the domain's request budget ran out"),
@@ -39,7 +39,7 @@ def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth
     return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
 
 
-def settle(
+def decide_state(
     klass: DomainClass,
     nearest: int | None,
     trap: str | None,
@@ -50,12 +50,11 @@ def settle(
     closed: str | None,
     max_depth: int,
 ) -> tuple[PageState, str | None]:
-    """The page's state and its error message, from all that decides them.
+    """The page's state and its error message.
 
-    `nearest`: its least depth over all origins; None: no followed way leads here. `trap`: what is wrong with the
-    shape of its URL. `visited`, `visit_error`: what this run's visit ended in. `redirect_error`: the recorded
-    redirects loop, or go on too long. `family_error`: its family of look-alikes is closed. `closed`: the reason
-    its domain is closed.
+    `nearest`: its least depth over all origins; None: no followed path leads here. `trap`: the fault in the shape of
+    its URL. `visited`, `visit_error`: the outcome of this run's visit. `redirect_error`: the recorded redirects loop,
+    or are too many. `family_error`: its family of similar URLs is closed. `closed`: the reason its domain is closed.
     """
     if klass in LISTED_AS:
         return LISTED_AS[klass], None
@@ -89,14 +88,14 @@ def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:
 
 
 def stronger(one: str | None, other: str) -> str:
-    """Of two reasons for one domain, the one that counts, whichever came first."""
+    """The one of two reasons for closing a domain that counts, whichever came first."""
     if one is None:
         return other
     return min(one, other, key=_PRECEDENCE.index)
 
 
 def redirect_error(chain: list[int], is_loop: bool) -> str | None:
-    """What is wrong with a chain of recorded redirects: the page ids passed, first to last."""
+    """The fault in a chain of recorded redirects (the page ids passed, first to last); None: there is none."""
     if is_loop:
         return "redirect-loop: its redirects lead back to a page they passed"
     if len(chain) - 1 > MAX_REDIRECTS:

@@ -1,14 +1,14 @@
-"""How many links lead from which domain to which, added up behind the batches.
+"""Links summed up by domain, some batches later than the links themselves.
 
 Pairs of domains lie all over `domain_links`: every page of a site with links to ten thousand others touches a row here
-and a row there, and to write them with every batch was a tenth of what a link cost. So a visit is only noted (a row of
-`unsummed_visits`), the domains that its new links lead to wait in memory, four bytes each, and a domain's sums are
-written when there is enough of them.
+and a row there, and writing them with every batch was a tenth of the cost of a link. So a visit is only noted (a row of
+`unsummed_visits`), the target domains of its new links wait in memory, four bytes each, and a domain's sums are
+written when there are enough of them.
 
 Invariants:
-- after every commit, a link is counted in `domain_links`, or its page stands in `unsummed_visits`, and not both;
-- what stands there is of the newest run, for a new run begins by adding up. So the links that are meant are those
-  that this run found on that page first, the map can say which (`unsummed_links`), and a kill loses nothing.
+- after every commit, a link is counted in `domain_links`, or its page is in `unsummed_visits`, and not both;
+- visits there are of the newest run, because a new run begins by writing all sums. So they mean the links that this
+  run was the first to find on that page; the map can list them (`unsummed_links`), and a kill loses nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 
+from crawler.database.ids import PAIR_BITS, PAIR_LOW, pair_sql, pairs_of
+from ingest.memory.changes import Visit
 from ingest.sqlite.schema import json_list
 
-ENOUGH = 2_000  # links of one domain: many rows to every place of the table that is written
-MOST = 400_000  # of all domains: a reader has to add them up for itself, and so has a start after a kill
-
-Visit = tuple[int, int, tuple[int, ...]]  # (domain, page, domain of each link that is new)
+ENOUGH = 2_000  # links of one domain: many rows for every leaf of the table that is written
+MOST = 400_000  # of all domains: a reader, and a start after a kill, must add them up
 
 
 class DomainSums:
-    """Works inside the store's transactions. If one is taken back, `forget`."""
+    """Works inside the store's transactions. Call `forget` after a rollback."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -36,17 +36,17 @@ class DomainSums:
         self._is_loaded = False
 
     def __len__(self) -> int:
-        """How many links wait in memory."""
+        """Links that wait in memory."""
         return self._links
 
-    def take(self, visits: Iterable[Visit]) -> None:
+    def add_visits(self, visits: Iterable[Visit]) -> None:
         """Note these visits, and write the sums that are due."""
         self._load()
         rows: list[tuple[int, int]] = []
         due: set[int] = set()
         for domain, page, targets in visits:
             if targets:
-                rows.append((domain << 32 | page, len(targets)))
+                rows.append((domain << PAIR_BITS | page, len(targets)))
                 if self._add(domain, targets) >= ENOUGH:
                     due.add(domain)
         self._db.executemany("INSERT INTO unsummed_visits VALUES (?, ?)", rows)
@@ -54,13 +54,13 @@ class DomainSums:
         if self._links > MOST:
             self._write(self._oldest(self._links - MOST * 3 // 4))
 
-    def settle(self) -> None:
-        """Write all that waits."""
+    def write_all(self) -> None:
+        """Write all sums that wait."""
         self._load()
         self._write(self._waiting)
 
     def forget(self) -> None:
-        """The transaction was taken back, and only the map knows what holds."""
+        """The transaction was rolled back: read the waiting links from the map again when they are needed."""
         self._waiting.clear()
         self._links = 0
         self._is_loaded = False
@@ -72,7 +72,7 @@ class DomainSums:
                 self._add(domain, (target,))
 
     def _add(self, domain: int, targets: tuple[int, ...]) -> int:
-        """How many links of this domain wait now."""
+        """Add links of a domain; returns the number of its links that wait now."""
         waiting = self._waiting.get(domain)
         if waiting is None:
             waiting = self._waiting[domain] = array("I")
@@ -91,19 +91,20 @@ class DomainSums:
         return found
 
     def _write(self, domains: Iterable[int]) -> None:
-        """Add up what these domains have waiting. In the order of the table."""
+        """Write the sums of these domains, in the order of the table."""
         rows: list[tuple[int, str]] = []
         for domain in sorted(domains):
             targets = self._waiting.pop(domain)
             self._links -= len(targets)
-            sums = sorted([target << 32 | links for target, links in Counter(targets).items()])
+            sums = sorted([target << PAIR_BITS | links for target, links in Counter(targets).items()])
             rows.append((domain, json_list(sums)))
         self._db.executemany(
-            "INSERT INTO domain_links SELECT (?1 << 32) | (value >> 32), ?1, value >> 32, value & 0xffffffff"
-            " FROM json_each(?2) WHERE true ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
+            f"INSERT INTO domain_links SELECT {pair_sql('?1', f'(value >> {PAIR_BITS})')}, ?1, value >> {PAIR_BITS},"
+            f" value & {PAIR_LOW} FROM json_each(?2) WHERE true"
+            " ON CONFLICT(id) DO UPDATE SET links = links + excluded.links",
             rows,
         )
         self._db.executemany(
-            "DELETE FROM unsummed_visits WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 0xffffffff",
+            f"DELETE FROM unsummed_visits WHERE id {pairs_of('?1')}",
             [(domain,) for domain, _ in rows],
         )

@@ -1,41 +1,44 @@
-"""The tables. Names and columns of the first product specification, plus what speed and exactness need.
+"""The tables. Names and columns of the first product specification, plus those that speed and exactness need.
 
-Four ideas save most of what a crawl database usually pays for:
+Four ideas save most of the cost of a crawl database:
 
 - a page is found by `url_hash` (64 bits), not by a unique index over long texts, and by the ingest itself in memory
-  (`ingest/page_index.py`);
-- `links.id` is `from_page_id << 32 | to_page_id` (likewise the referrers') and `page_depths.id` is
-  `page_id << 16 | origin`, so the primary key is the uniqueness, and new rows go where rows were just written;
+  (`ingest/memory/page_index.py`);
+- `links.id` holds both page numbers (likewise the referrers') and `page_depths.id` page and origin
+  (`crawler/database/ids.py`), so the primary key is the uniqueness, and new rows go where rows were just written;
 - the tables that grow with the links (links, page_depths, the referrers, frontier, domain_links) name no REFERENCES:
-  to check them would cost more than to write them (1.3 of 2.4 µs a link, and more as the map grows). The ingest
+  checking them would cost more than writing them (1.3 of 2.4 µs a link, and more as the map grows). The ingest
   numbers pages itself and writes both ends in one transaction; tests check that no end is missing;
-- `READING_INDEXES` exist only while no run is under way: hardly anybody asks backwards, or by URL, in between.
+- `READING_INDEXES` exist only while no run is under way: few questions need them in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import orjson
 
-SCHEMA_VERSION = 3
+from crawler.database.format import LINK_FOLLOWED
+from crawler.database.ids import ORIGIN_BITS, PAIR_BITS, PAIR_LOW, pairs_of
 
-# What format 2 had not got; all its links are summed up.
-SINCE_FORMAT_2 = """
+_LIST = 5000  # ids in one parameter
+
+# New in format 3; all links of a map of format 2 are summed up.
+SINCE_FORMAT_2 = f"""
 CREATE TABLE unsummed_visits (                 -- of the run under way: domain_links does not count their new links yet
-    id              INTEGER PRIMARY KEY,       -- domain_id << 32 | page_id
+    id              INTEGER PRIMARY KEY,       -- domain_id << {PAIR_BITS} | page_id
     links           INTEGER NOT NULL           -- how many they are
 );
 CREATE VIEW unsummed_links AS                  -- those links, a row for each (ingest/sqlite/domain_sums.py)
-SELECT visit.id >> 32 AS from_domain_id, target.domain_id AS to_domain_id
+SELECT visit.id >> {PAIR_BITS} AS from_domain_id, target.domain_id AS to_domain_id
 FROM unsummed_visits AS visit
-CROSS JOIN links ON links.id BETWEEN (visit.id & 0xffffffff) << 32 AND (visit.id & 0xffffffff) << 32 | 0xffffffff
+CROSS JOIN links ON links.id {pairs_of(f"(visit.id & {PAIR_LOW})")}
 CROSS JOIN pages AS target ON target.id = links.to_page_id
 WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
 """
 
 TABLES = (
-    """
+    f"""
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -55,7 +58,7 @@ CREATE TABLE origins (                         -- quality entries, numbered for 
     pattern         TEXT NOT NULL UNIQUE
 );
 
-CREATE TABLE domain_states (                   -- every domain ever seen, in whatever class
+CREATE TABLE domain_states (                   -- every domain ever seen, in every class
     id                  INTEGER PRIMARY KEY AUTOINCREMENT,
     domain              TEXT NOT NULL UNIQUE,
     request_count       INTEGER DEFAULT 0,     -- in run `run`
@@ -88,12 +91,12 @@ CREATE TABLE pages (
     error_message   TEXT,
     retry_count     INTEGER DEFAULT 0,
     url_hash        INTEGER NOT NULL,
-    wire_url        TEXT,                      -- what is requested, where it is not the key
+    wire_url        TEXT,                      -- the URL to request, where it is not the key
     domain_id       INTEGER NOT NULL REFERENCES domain_states(id),
-    depth           INTEGER,                   -- the least of its depths in `seen_run`; NULL: no followed way here
+    depth           INTEGER,                   -- the least of its depths in `seen_run`; NULL: no followed path here
     reach           BLOB NOT NULL DEFAULT x'',  -- its depths in `seen_run`, packed (ingest/rules/depth.py)
     seen_run        INTEGER NOT NULL,          -- the last run that saw a link to it (or seeded it)
-    visited_run     INTEGER,                   -- the last run whose visit's result stands here
+    visited_run     INTEGER,                   -- the last run that visited it
     redirect_to     INTEGER,                   -- pages.id, if that visit was redirected to another page
     family          INTEGER,                   -- hash of its trap family, if it is in one
     nofollow        INTEGER NOT NULL DEFAULT 0,
@@ -104,23 +107,23 @@ CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT N
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
 
 CREATE TABLE page_depths (
-    id              INTEGER PRIMARY KEY,       -- page_id << 16 | origins.id
+    id              INTEGER PRIMARY KEY,       -- page_id << {ORIGIN_BITS} | origins.id
     page_id         INTEGER NOT NULL,
     quality_origin  TEXT NOT NULL,
     depth           INTEGER NOT NULL
 );
 
 CREATE TABLE links (
-    id              INTEGER PRIMARY KEY,       -- from_page_id << 32 | to_page_id
+    id              INTEGER PRIMARY KEY,       -- from_page_id << {PAIR_BITS} | to_page_id
     from_page_id    INTEGER NOT NULL,
     to_page_id      INTEGER NOT NULL,
     discovered_run  INTEGER NOT NULL,
     last_run        INTEGER NOT NULL,
-    kind            INTEGER NOT NULL DEFAULT 0 -- 0 followed link, 1 link not followed (nofollow), 2 redirect
+    kind            INTEGER NOT NULL DEFAULT {LINK_FOLLOWED} -- see crawler/database/format.py
 );
 
-CREATE TABLE domain_links (                    -- links summed up by domain, but for unsummed_links
-    id              INTEGER PRIMARY KEY,       -- from_domain_id << 32 | to_domain_id
+CREATE TABLE domain_links (                    -- links summed up by domain, except for unsummed_links
+    id              INTEGER PRIMARY KEY,       -- from_domain_id << {PAIR_BITS} | to_domain_id
     from_domain_id  INTEGER NOT NULL,
     to_domain_id    INTEGER NOT NULL,
     links           INTEGER NOT NULL
@@ -134,7 +137,7 @@ CREATE TABLE blacklisted_urls (
     first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
 );
 CREATE TABLE blacklisted_referrers (
-    id                  INTEGER PRIMARY KEY,   -- referrer_page_id << 32 | blacklisted_url_id
+    id                  INTEGER PRIMARY KEY,   -- referrer_page_id << {PAIR_BITS} | blacklisted_url_id
     blacklisted_url_id  INTEGER NOT NULL,
     referrer_page_id    INTEGER NOT NULL,
     discovered_run      INTEGER NOT NULL
@@ -147,7 +150,7 @@ CREATE TABLE stubbed_urls (
     first_seen_run  INTEGER NOT NULL REFERENCES runs(id)
 );
 CREATE TABLE stubbed_referrers (
-    id               INTEGER PRIMARY KEY,      -- referrer_page_id << 32 | stubbed_url_id
+    id               INTEGER PRIMARY KEY,      -- referrer_page_id << {PAIR_BITS} | stubbed_url_id
     stubbed_url_id   INTEGER NOT NULL,
     referrer_page_id INTEGER NOT NULL,
     discovered_run   INTEGER NOT NULL
@@ -162,7 +165,7 @@ CREATE TABLE frontier (                        -- pages to visit in the run unde
 );
 CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);
 
-CREATE TABLE closed_families (                 -- trap families that have had their share
+CREATE TABLE closed_families (                 -- trap families whose visit limit is reached
     id          INTEGER PRIMARY KEY,           -- hash of (domain, family)
     run         INTEGER NOT NULL,
     domain      TEXT NOT NULL,
@@ -171,17 +174,17 @@ CREATE TABLE closed_families (                 -- trap families that have had th
     spare       TEXT NOT NULL                  -- JSON list of the keys that had been released before
 );
 
-CREATE TABLE held_results (                    -- results of pages that no followed way within max-depth leads to (yet)
+CREATE TABLE held_results (                    -- results of pages without a followed path within max-depth (yet)
     id          INTEGER PRIMARY KEY,           -- hash of the page's key; it need not be a page of the map
     run         INTEGER NOT NULL,
     line        BLOB NOT NULL
 );
 
-CREATE TABLE applied_events (                  -- records without an identity of their own that have been taken in
+CREATE TABLE applied_events (                  -- records without an identity of their own that were applied
     id          INTEGER PRIMARY KEY            -- hash of the line
 );
 
-CREATE TABLE spool_positions (                 -- how far each result spool was taken in; committed with the effects
+CREATE TABLE spool_positions (                 -- the place in each result spool; committed with the effects
     writer      TEXT PRIMARY KEY,
     segment     INTEGER NOT NULL,
     offset      INTEGER NOT NULL
@@ -206,9 +209,13 @@ READING_INDEXES = {
     "idx_pages_domain": "CREATE INDEX IF NOT EXISTS idx_pages_domain ON pages(domain_id)",
 }
 
-LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT = 0, 1, 2
-
 
 def json_list(numbers: Sequence[int]) -> str:
-    """A list as one parameter, for json_each: the statement is prepared once, whatever the number."""
+    """A list as one parameter, for json_each: the statement is prepared once, for any number."""
     return orjson.dumps(numbers).decode()
+
+
+def id_lists(numbers: Sequence[int]) -> Iterator[str]:
+    """Ids as lists of bounded length, for json_each."""
+    for start in range(0, len(numbers), _LIST):
+        yield json_list(numbers[start : start + _LIST])

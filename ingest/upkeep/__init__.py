@@ -1,1 +1,1 @@
-"""Removing what the config no longer wants kept."""
+"""Removal of results that the config no longer wants kept."""

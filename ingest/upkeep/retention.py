@@ -1,4 +1,4 @@
-"""Remove result segments that the config no longer wants kept. What is gone cannot be replayed."""
+"""Delete result segments that the config no longer wants kept. Their results cannot be replayed any more."""
 
 from __future__ import annotations
 

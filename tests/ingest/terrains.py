@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
-from ingest.apply import Mapper
+from ingest.apply import MapUpdater
 from ingest.sqlite.store import Store
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -275,17 +275,17 @@ def result_of(terrain: Terrain, key: str, run: int = 1) -> PageResult:
 def ingest_all(
     config: Config, results: list[Result], batch: int = 3, *, started: bool = True, forgetful: bool = False
 ) -> Path:
-    """A database drawn from these results in this order; `forgetful`: by a new process for every batch."""
+    """A database built from these results in this order; `forgetful`: by a new process for every batch."""
     store = Store(config.output.database_path, config)
-    mapper = Mapper(config, store)
+    updater = MapUpdater(config, store)
     everything: list[Result] = [RunEvent(1, AT, "started"), *results] if started else results
     for start in range(0, len(everything), batch):
-        mapper.take([(result, dump(result)) for result in everything[start : start + batch]])
-        mapper.commit()
+        updater.apply_batch([(result, dump(result)) for result in everything[start : start + batch]])
+        updater.commit()
         if forgetful:
             store.close()
             store = Store(config.output.database_path, config)
-            mapper = Mapper(config, store)
+            updater = MapUpdater(config, store)
     store.close()
     return config.output.database_path
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from crawler.model.urls import LinkResolver
-from ingest.links import Pathfinder, Ways
-from ingest.page_index import Register
+from ingest.links import LinkFinder, Targets
+from ingest.memory.page_index import PageIndex
 from ingest.rules.depth import Distances
 
 _BASES = [
@@ -44,29 +44,29 @@ _HREFS = [
 
 
 class Map:
-    """A register and a pathfinder over it; new pages are made as the mapper makes them."""
+    """A page index and a link finder over it; new pages are made as the updater makes them."""
 
     def __init__(self, size: int) -> None:
-        self.register = Register(Distances(3, 1))
-        self.pathfinder = Pathfinder(LinkResolver(), self.register, size)
+        self.index = PageIndex(Distances(3, 1))
+        self.finder = LinkFinder(LinkResolver(), self.index, size)
         self.keys = [""]
 
-    def numbers(self, ways: Ways) -> list[int]:
-        for lead in ways.leads:
-            if not lead.number:
-                number, hash_ = self.register.place(lead.link)
+    def numbers(self, targets: Targets) -> list[int]:
+        for new in targets.new:
+            if not new.number:
+                number, hash_ = self.index.find(new.link)
                 if not number:
-                    domain = self.register.domain_numbers.get(lead.link.domain)
+                    domain = self.index.domain_numbers.get(new.link.domain)
                     if domain is None:
-                        domain = len(self.register.domain_names)
-                        self.register.add_domain(domain, lead.link.domain)
-                    number = self.register.add(hash_, domain)
-                    self.keys.append(lead.link.key)
-                lead.number = number
-        return [*ways.numbers, *[lead.number for lead in ways.leads]]
+                        domain = len(self.index.domain_names)
+                        self.index.add_domain(domain, new.link.domain)
+                    number = self.index.add(hash_, domain)
+                    self.keys.append(new.link.key)
+                new.number = number
+        return [*targets.numbers, *[new.number for new in targets.new]]
 
     def follow(self, base: str, *hrefs: str) -> list[str]:
-        return [self.keys[number] for number in self.numbers(self.pathfinder.follow(base, hrefs))]
+        return [self.keys[number] for number in self.numbers(self.finder.find_targets(base, hrefs))]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -75,39 +75,39 @@ def test_the_memory_never_changes_an_answer(seed: int) -> None:
     resolver, known = LinkResolver(), Map(rng.choice([1, 2, 8, 30, 1000]))
     for _ in range(100):
         batch = [(rng.choice(_BASES), rng.sample(_HREFS, rng.randrange(6))) for _ in range(rng.randrange(4))]
-        followed = [known.pathfinder.follow(base, hrefs) for base, hrefs in batch]
-        for (base, hrefs), ways in zip(batch, followed, strict=True):
-            if rng.random() < 0.7:  # the others are held, or had been taken in already
+        followed = [known.finder.find_targets(base, hrefs) for base, hrefs in batch]
+        for (base, hrefs), targets in zip(batch, followed, strict=True):
+            if rng.random() < 0.7:  # the others are held, or had been applied already
                 links = [resolver.link(base, href) for href in hrefs]
-                found = {known.keys[number] for number in known.numbers(ways)}
+                found = {known.keys[number] for number in known.numbers(targets)}
                 assert found == {link.key for link in links if link}, (base, hrefs)
         if rng.random() < 0.8:
-            known.pathfinder.settle()
+            known.finder.end_batch()
 
 
 def test_pages_come_once_and_new_ones_in_the_order_and_the_form_of_their_first_appearance() -> None:
     known = Map(100)
     hrefs = ["b/", "/a", "b", "mailto:x@y", "https://example.com/dir/b?utm_source=1", "/a#x", "//other.org", "/a"]
-    ways = known.pathfinder.follow("https://www.example.com/dir/", hrefs)
-    assert not ways.numbers
-    known.numbers(ways)
+    targets = known.finder.find_targets("https://www.example.com/dir/", hrefs)
+    assert not targets.numbers
+    known.numbers(targets)
     assert known.keys[1:] == ["https://example.com/dir/b", "https://example.com/a", "https://other.org/"]
-    assert [ways.leads[index].link.wire for index in (0, 1)] == [
+    assert [targets.new[index].link.wire for index in (0, 1)] == [
         "https://www.example.com/dir/b/",
         "https://www.example.com/a",
     ]
-    known.pathfinder.settle()
-    again = known.pathfinder.follow("https://www.example.com/dir/", hrefs)
-    assert (again.numbers, again.leads) == ([1, 2, 3], [])
+    known.finder.end_batch()
+    again = known.finder.find_targets("https://www.example.com/dir/", hrefs)
+    assert (again.numbers, again.new) == ([1, 2, 3], [])
 
 
 def test_a_page_that_an_earlier_result_of_the_batch_brought_is_the_same_lead() -> None:
     known = Map(100)
-    first = known.pathfinder.follow("https://example.com/a", ["/x"])
-    second = known.pathfinder.follow("https://example.com/b", ["https://example.com/x"])
-    assert first.leads == second.leads
+    first = known.finder.find_targets("https://example.com/a", ["/x"])
+    second = known.finder.find_targets("https://example.com/b", ["https://example.com/x"])
+    assert first.new == second.new
     known.numbers(first)
-    assert second.leads[0].number == 1
+    assert second.new[0].number == 1
 
 
 def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,34 +118,34 @@ def test_what_is_met_again_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch
     ]
     for base, hrefs in pages:
         known.follow(base, *hrefs)
-        known.pathfinder.settle()
+        known.finder.end_batch()
     monkeypatch.delattr(LinkResolver, "link_to")
     monkeypatch.delattr(LinkResolver, "link_at")
-    monkeypatch.delattr(Register, "known")
+    monkeypatch.delattr(PageIndex, "find_key")
     for base, hrefs in pages:
         known.follow(base, *hrefs)
 
 
 def test_the_memory_is_bounded() -> None:
     known = Map(100)
-    memory = known.pathfinder._memory
+    memory = known.finder._memory
     for page in range(50):
         known.follow("https://example.com/", *[f"/{page}/{number}" for number in range(40)])
-        known.pathfinder.settle()
+        known.finder.end_batch()
         assert len(memory.young) + len(memory._old) <= 100 + 2 * 40
     known.follow("https://example.com/", "/" + "x" * 10_000, "?" + "x" * 10_000, "https://a.b/" + "x" * 10_000)
-    known.pathfinder.settle()
+    known.finder.end_batch()
     assert not any(len("".join(text)) > 5000 for text in (*memory.young, *memory._old))
 
 
 def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     known = Map(20)
     known.follow("https://example.com/", "/home")
-    known.pathfinder.settle()
+    known.finder.end_batch()
     for number in range(200):
         known.follow("https://example.com/", f"/{number}", "/home")
-        known.pathfinder.settle()
+        known.finder.end_batch()
     monkeypatch.delattr(LinkResolver, "link_to")
     monkeypatch.delattr(LinkResolver, "link_at")
-    monkeypatch.delattr(Register, "known")
+    monkeypatch.delattr(PageIndex, "find_key")
     assert known.follow("https://example.com/", "/home") == ["https://example.com/home"]

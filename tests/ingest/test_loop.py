@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from crawler.database.digest import digest, parts
+from crawler.database.errors import StoreError
+from crawler.database.format import SCHEMA_VERSION
 from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
 from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.workspace.control import StageControl
@@ -19,8 +21,8 @@ from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, 
 from ingest.loop import Ingest, gathering_time, run_ingest
 from ingest.replay import ReplayError, replay
 from ingest.sqlite import domain_sums as sums
-from ingest.sqlite.schema import SCHEMA_VERSION
-from ingest.sqlite.store import Store, StoreError
+from ingest.sqlite import setup
+from ingest.sqlite.store import Store
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
 
 LATER = "2026-01-02T00:00:00.000Z"
@@ -79,14 +81,14 @@ def test_the_map_does_not_depend_on_how_results_are_spread_over_fetchers(rules: 
 
 
 def test_positions_and_effects_are_one_transaction(rules: Config) -> None:
-    """A commit that fails leaves neither: the same lines are read and applied again after the mend."""
+    """A commit that fails leaves neither: the same lines are read and applied again after the repair."""
     write(rules, "scheduler", begun())
     drain(rules)
     calm = digest(rules.output.database_path)
     write(rules, "fetcher-01", results())
     ingest = start(rules)
     ingest.store.db.execute("CREATE TRIGGER full BEFORE INSERT ON links BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(StoreError, match="the disk is full"):
         ingest.step()
     ingest.store.db.execute("DROP TRIGGER full")
     assert "fetcher-01" not in ingest.store.positions()
@@ -102,10 +104,10 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("enough", [1, 1000])
 @pytest.mark.parametrize("runs", [1, 2])
-def test_a_death_behind_any_commit_changes_nothing(
+def test_a_death_after_any_commit_changes_nothing(
     rules: Config, monkeypatch: pytest.MonkeyPatch, runs: int, enough: int
 ) -> None:
-    """Above all behind those around the start of a run: a run without its seeds would be over at once."""
+    """Above all after those around the start of a run: a run without its seeds would be over at once."""
     monkeypatch.setattr(sums, "ENOUGH", enough)
     for run in range(1, runs + 1):
         write(rules, "scheduler", begun(run))
@@ -290,8 +292,8 @@ def test_changed_rules_draw_the_map_anew_and_keep_the_old_one(rules: Config) -> 
     drain(rules)
     deeper = replace(rules, crawler=replace(rules.crawler, max_depth=0))
     ingest = start(deeper)
-    assert ingest.redrawn is not None and ingest.redrawn.kept.exists()
-    assert any("depth_exceeded" in line for line in ingest.redrawn.report.lines())
+    assert ingest.rebuilt is not None and ingest.rebuilt.kept.exists()
+    assert any("depth_exceeded" in line for line in ingest.rebuilt.report.lines())
     ingest.shutdown()
     assert read_database(rules.output.database_path) == read_plainly(web(), 0)
     listed = replace(rules, blacklist=("bad.test", "two.test"))
@@ -300,15 +302,15 @@ def test_changed_rules_draw_the_map_anew_and_keep_the_old_one(rules: Config) -> 
     assert db.execute("SELECT state FROM pages WHERE url = ?", (TWO,)).fetchone() == ("blacklisted",)
 
 
-def test_a_setting_that_does_not_touch_the_map_does_not_redraw_it(rules: Config) -> None:
+def test_a_setting_that_does_not_touch_the_map_does_not_rebuild_it(rules: Config) -> None:
     write(rules, "scheduler", begun())
     drain(rules)
     ingest = start(replace(rules, crawler=replace(rules.crawler, minimum_time_on_page=5000, workers=7)))
-    assert ingest.redrawn is None
+    assert ingest.rebuilt is None
     ingest.shutdown()
 
 
-def test_a_deleted_database_is_drawn_again_from_the_spools(rules: Config) -> None:
+def test_a_deleted_database_is_rebuilt_from_the_spools(rules: Config) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results())
     drain(rules)
@@ -372,15 +374,15 @@ def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
     rules: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill -9 takes the transaction with it; so does a connection that nobody commits on."""
-    whole = Store.set_meta
+    whole = setup.set_meta
 
-    def die(store: Store, name: str, value: str) -> None:
-        whole(store, name, value)
-        store.db.close()
+    def die(db: sqlite3.Connection, name: str, value: str) -> None:
+        whole(db, name, value)
+        db.close()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Store, "set_meta", die)
+        patch.setattr(setup, "set_meta", die)
         Store(rules.output.database_path, rules)
     store = Store(rules.output.database_path, rules)
     assert store.is_fresh

@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
+from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT, SCHEMA_VERSION
 from crawler.model.settings import Config, QualityEntry
 from crawler.model.urls import domain_of, hash64
 from crawler.rules.lists import matches
-from ingest.sqlite.schema import READING_INDEXES, SCHEMA_VERSION, TABLES
+from ingest.sqlite.schema import READING_INDEXES, TABLES
 
-FOLLOWED, NOT_FOLLOWED, REDIRECT = 0, 1, 2
+FOLLOWED, NOT_FOLLOWED, REDIRECT = LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 
 
 class MapBuilder:

@@ -22,8 +22,8 @@ from crawler.database.live_map import LiveMap
 from crawler.database.progress import closed_domains, spool_positions
 from crawler.database.reader import open_map
 from crawler.model.settings import Config, OutputSettings
-from crawler.workspace.layout import WorkspaceError
-from crawler.workspace.spool import Cursor
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.log import Cursor
 from ingest.sqlite.schema import TABLES
 
 ODD_NAMES = ("a#b.db", "a?b.db", "a%20b.db", "a b.db", "ä&mode=rwc.db", "-x.db", "a;b'c\".db", "%.db")

@@ -27,7 +27,7 @@ def test_packing_loses_nothing(world: tuple[Distances, Depths, Depths]) -> None:
     distances, one, _ = world
     reach = distances.pack(one.items())
     assert dict(distances.unpack(reach)) == one
-    assert {origin for origin in range(40) if distances.has_way(reach, origin)} == one.keys()
+    assert {origin for origin in range(40) if distances.has_path(reach, origin)} == one.keys()
     assert parse_reach(reach_bytes(reach)) == reach
 
 

@@ -8,10 +8,10 @@ from crawler.model.records import FamilyEvent
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
-from ingest.rules.page_state import is_family_in_force, priority, redirect_error, settle, stronger
+from ingest.rules.page_state import decide_state, is_family_in_force, priority, redirect_error, stronger
 
 
-def settled(**changes: object) -> tuple[PageState, str | None]:
+def decided(**changes: object) -> tuple[PageState, str | None]:
     known = {
         "klass": DomainClass.DISCOVERED,
         "nearest": 1,
@@ -23,7 +23,7 @@ def settled(**changes: object) -> tuple[PageState, str | None]:
         "closed": None,
         "max_depth": 2,
     }
-    return settle(**{**known, **changes})  # type: ignore[arg-type]
+    return decide_state(**{**known, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def settled(**changes: object) -> tuple[PageState, str | None]:
     ],
 )
 def test_a_page_is_what_is_known_of_it(changes: dict[str, object], state: str, error: str | None) -> None:
-    assert settled(**changes) == (state, error)
+    assert decided(**changes) == (state, error)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_page_is_what_is_known_of_it(changes: dict[str, object], state: str, e
     [("rate-limited", "rate_limited"), ("request-limit", "request_limit_hit"), ("crawl-delay", "failed")],
 )
 def test_what_waits_in_a_closed_domain_gets_the_reasons_state(reason: str, state: str) -> None:
-    assert settled(closed=reason)[0] == state
+    assert decided(closed=reason)[0] == state
 
 
 def test_of_two_reasons_the_stronger_counts_whichever_came_first() -> None:

@@ -19,11 +19,11 @@ ABORT = 2  # sqliteInt.h: OE_Abort
 def crawl_twice(crawl: Crawl) -> None:
     """Two runs in which pages are found, brought nearer to what they had a way from, and reached from elsewhere."""
     for run in (1, 2):
-        crawl.take(*begun(run))
-        crawl.take(visit(QA, PAGES[0], *LISTED, run=run))
-        crawl.take(visit(PAGES[0], *PAGES[1:], run=run))
-        crawl.take(visit(QB, *PAGES, *LISTED, run=run))
-        crawl.take(visit(PAGES[1], *PAGES[2:], QA, run=run))
+        crawl.apply(*begun(run))
+        crawl.apply(visit(QA, PAGES[0], *LISTED, run=run))
+        crawl.apply(visit(PAGES[0], *PAGES[1:], run=run))
+        crawl.apply(visit(QB, *PAGES, *LISTED, run=run))
+        crawl.apply(visit(PAGES[1], *PAGES[2:], QA, run=run))
 
 
 def depths(crawl: Crawl) -> list[tuple[str, str, int]]:
@@ -65,14 +65,14 @@ def test_no_page_is_copied_before_it_is_written(rules: Config) -> None:
 )
 def test_rows_that_somebody_took_away_or_put_there_are_written_all_the_same(rules: Config, by_hand: str) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun())
-    crawl.take(visit(QA, PAGES[0], "/1"), visit(PAGES[0], *PAGES[1:]))
+    crawl.apply(*begun())
+    crawl.apply(visit(QA, PAGES[0], "/1"), visit(PAGES[0], *PAGES[1:]))
     before = depths(crawl)
     assert (PAGES[7], "qa.test", 2) in before
     crawl.store.db.execute(by_hand)
     assert depths(crawl) != before
-    crawl.take(visit("https://qa.test/1", *PAGES))
-    crawl.take(visit(QB, *PAGES))
+    crawl.apply(visit("https://qa.test/1", *PAGES))
+    crawl.apply(visit(QB, *PAGES))
     assert [row for row in depths(crawl) if row[0] in PAGES] == [
         (page, origin, 1) for page in PAGES for origin in ("*.qb.test", "qa.test")
     ]

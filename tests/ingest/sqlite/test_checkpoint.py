@@ -50,7 +50,7 @@ def test_the_log_stays_short_and_everything_is_there(
     longest = 0
     for number in range(200):
         write(db, number)
-        checkpoints.look(db)
+        checkpoints.begin_if_due(db)
         longest = max(longest, log_of(database))
     checkpoints.finish()
     assert longest < 1_000_000, "twelve megabytes went through it"
@@ -72,33 +72,33 @@ def test_somebody_who_reads_for_long_only_makes_the_log_longer(
     assert reader.execute("SELECT count(*) FROM t").fetchone() == (100,)
     for number in range(1, 40):
         write(db, number)
-        checkpoints.look(db)
+        checkpoints.begin_if_due(db)
     assert reader.execute("SELECT count(*) FROM t").fetchone() == (100,), "a reader sees what it saw"
     assert log_of(database) > 400_000
     reader.execute("COMMIT")
     reader.close()
     for number in range(40, 60):
         write(db, number)
-        checkpoints.look(db)
+        checkpoints.begin_if_due(db)
         checkpoints.finish()
         db.execute("PRAGMA wal_checkpoint(PASSIVE)")
     assert log_of(database) < 400_000
     assert db.execute("SELECT count(*) FROM t").fetchone() == (6_000,)
 
 
-def test_the_map_is_the_same_with_a_checkpoint_behind_every_commit(
+def test_the_map_is_the_same_with_a_checkpoint_after_every_commit(
     rules: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "LONG", 0)
     begun: list[str] = []
-    look = Checkpoints.look
+    begin_if_due = Checkpoints.begin_if_due
 
     def counted(checkpoints: Checkpoints, db: sqlite3.Connection) -> None:
-        look(checkpoints, db)
+        begin_if_due(checkpoints, db)
         if checkpoints._thread is not None:
             begun.append(checkpoints._thread.name)
 
-    monkeypatch.setattr(Checkpoints, "look", counted)
+    monkeypatch.setattr(Checkpoints, "begin_if_due", counted)
     expected = read_plainly(web(), 2)
     assert read_database(ingest_all(rules, results_of(web(), expected), 1)) == expected
     assert begun

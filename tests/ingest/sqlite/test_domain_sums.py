@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.database.errors import StoreError
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
-from ingest.apply import Mapper
+from ingest.apply import MapUpdater
 from ingest.sqlite import domain_sums as sums
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.store import Store
@@ -56,11 +57,11 @@ class Crawl:
 
     def open(self) -> None:
         self.store = Store(self.path, self.rules)
-        self.mapper = Mapper(self.rules, self.store)
+        self.updater = MapUpdater(self.rules, self.store)
 
-    def take(self, *results: Result) -> None:
-        self.mapper.take([(result, dump(result)) for result in results])
-        self.mapper.commit()
+    def apply(self, *results: Result) -> None:
+        self.updater.apply_batch([(result, dump(result)) for result in results])
+        self.updater.commit()
 
     def kill(self) -> None:
         """And begin anew."""
@@ -71,7 +72,7 @@ class Crawl:
 
 def test_what_waits_is_read_with_the_sums_and_written_when_the_map_is_closed(rules: Config) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "/2", "https://one.test/a", "https://one.test/b"))
+    crawl.apply(*begun(), visit(QA, "/1", "/2", "https://one.test/a", "https://one.test/b"))
     assert waiting(crawl.path) == 4
     assert summed(crawl.path) == {}
     read_database(crawl.path)  # which compares the sums with the links
@@ -86,9 +87,9 @@ def test_enough_links_of_one_domain_are_added_up_and_the_others_wait(
 ) -> None:
     monkeypatch.setattr(sums, "ENOUGH", 4)
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "https://one.test/a", "https://one.test/b"))
+    crawl.apply(*begun(), visit(QA, "/1", "https://one.test/a", "https://one.test/b"))
     assert waiting(crawl.path) == 3
-    crawl.take(visit("https://one.test/a", "/x"), visit("https://qa.test/1", "https://one.test/a"))
+    crawl.apply(visit("https://one.test/a", "/x"), visit("https://qa.test/1", "https://one.test/a"))
     assert waiting(crawl.path) == 1
     assert summed(crawl.path) == {("qa.test", "qa.test"): 1, ("qa.test", "one.test"): 3}
     crawl.store.close()
@@ -100,8 +101,8 @@ def test_of_very_many_links_those_that_waited_longest_are_added_up(
 ) -> None:
     monkeypatch.setattr(sums, "MOST", 8)
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "https://one.test/a", "https://two.test/a", "https://one.test/b"))
-    crawl.take(visit("https://one.test/a", "/1", "/2", "/3"), visit("https://two.test/a", "/1", "/2", "/3"))
+    crawl.apply(*begun(), visit(QA, "https://one.test/a", "https://two.test/a", "https://one.test/b"))
+    crawl.apply(visit("https://one.test/a", "/1", "/2", "/3"), visit("https://two.test/a", "/1", "/2", "/3"))
     assert waiting(crawl.path) == 6
     assert set(summed(crawl.path)) == {("qa.test", "one.test"), ("qa.test", "two.test")}
     crawl.store.close()
@@ -110,10 +111,10 @@ def test_of_very_many_links_those_that_waited_longest_are_added_up(
 
 def test_after_a_kill_the_map_says_what_waits(rules: Config) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
+    crawl.apply(*begun(), visit(QA, "/1", "https://one.test/a"))
     crawl.kill()
     assert crawl.store.counts["links"] == 2
-    crawl.take(visit("https://one.test/a", QA))
+    crawl.apply(visit("https://one.test/a", QA))
     assert waiting(crawl.path) == 3
     crawl.store.close()
     assert summed(crawl.path) == {
@@ -137,10 +138,10 @@ def test_to_find_what_waits_only_its_own_links_are_read(rules: Config) -> None:
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_the_end_of_a_run_adds_up_even_if_it_is_all_that_a_process_takes_in(rules: Config, is_killed: bool) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
+    crawl.apply(*begun(), visit(QA, "/1", "https://one.test/a"))
     if is_killed:
         crawl.kill()
-    crawl.take(RunEvent(1, AT, "finished"))
+    crawl.apply(RunEvent(1, AT, "finished"))
     assert waiting(crawl.path) == 0
     assert summed(crawl.path) == {("qa.test", "qa.test"): 1, ("qa.test", "one.test"): 1}
     crawl.store.close()
@@ -149,10 +150,10 @@ def test_the_end_of_a_run_adds_up_even_if_it_is_all_that_a_process_takes_in(rule
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_new_run_begins_by_adding_up_and_counts_only_what_it_finds_first(rules: Config, is_killed: bool) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
+    crawl.apply(*begun(), visit(QA, "/1", "https://one.test/a"))
     if is_killed:
         crawl.kill()
-    crawl.take(*begun(2), visit(QA, "/1", "https://one.test/a", "https://one.test/b", run=2))
+    crawl.apply(*begun(2), visit(QA, "/1", "https://one.test/a", "https://one.test/b", run=2))
     assert waiting(crawl.path) == 1
     assert summed(crawl.path) == {("qa.test", "qa.test"): 1, ("qa.test", "one.test"): 1}
     crawl.store.close()
@@ -161,7 +162,7 @@ def test_a_new_run_begins_by_adding_up_and_counts_only_what_it_finds_first(rules
 
 
 def test_a_batch_that_fails_adds_nothing(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither when it is written, nor when the map is closed, nor when the same lines are taken in again."""
+    """Neither when it is written, nor when the map is closed, nor when the same lines are applied again."""
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", [visit(QA, "/1", "https://one.test/a")])
     drain(rules)
@@ -172,7 +173,7 @@ def test_a_batch_that_fails_adds_nothing(rules: Config, monkeypatch: pytest.Monk
         patch.setattr(
             DomainSums, "_write", lambda *_: ingest.store.db.execute("INSERT INTO meta VALUES ('map_hash', '')")
         )
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(StoreError, match="UNIQUE constraint"):
             ingest.step()
     ingest.shutdown()
     assert waiting(rules.output.database_path) == 0
@@ -183,8 +184,8 @@ def test_a_batch_that_fails_adds_nothing(rules: Config, monkeypatch: pytest.Monk
 
 def test_a_batch_that_was_given_up_halfway_is_not_committed_by_closing(rules: Config) -> None:
     crawl = Crawl(rules)
-    crawl.take(*begun(), visit(QA, "/1", "https://one.test/a"))
-    crawl.store.do_now([("DELETE FROM frontier", ())])  # of a transaction that nobody ends
+    crawl.apply(*begun(), visit(QA, "/1", "https://one.test/a"))
+    crawl.store.begin_run(2, AT, "")  # in a transaction that nothing ends
     crawl.store.close()
     assert waiting(crawl.path) == 2
     assert len(read_database(crawl.path).frontier) == 3
@@ -216,7 +217,7 @@ def test_memory_and_map_agree_whatever_is_due_when(data: st.DataObject) -> None:
                 db.executemany("INSERT INTO known VALUES (?, ?)", [(page, target) for target in targets])
                 for target in targets:
                     expected[source, target] = expected.get((source, target), 0) + 1
-            adding.take(batch)
+            adding.add_visits(batch)
             assert len(adding) == db.execute("SELECT coalesce(sum(links), 0) FROM unsummed_visits").fetchone()[0]
             assert len(adding) <= sums.MOST
             if data.draw(st.booleans()):
@@ -228,7 +229,7 @@ def test_memory_and_map_agree_whatever_is_due_when(data: st.DataObject) -> None:
         ):
             found[source, target] += links
         assert found == expected
-        adding.settle()
+        adding.write_all()
     assert db.execute("SELECT count(*) FROM unsummed_visits").fetchone() == (0,)
     rows = db.execute("SELECT from_domain_id, to_domain_id, links FROM domain_links").fetchall()
     assert {(source, target): links for source, target, links in rows} == expected

@@ -1,56 +1,49 @@
-"""Every page of the map in a few bytes: what a link needs to know of where it leads, without asking the database.
+"""Every page of the map in a few bytes, so that a link finds its target without asking the database.
 
-A link needs its target's number, its domain and whether it brings the target nearer to anything. That is a hash to
-find the page by, the number of its domain, the number of its reach (few reaches stand for many pages) and its
-standing: some 30 bytes a page, in arrays, and no more than memory accesses however large the map is. Only of pages
-that change is the row ever read.
+A link needs its target's number, its domain, and whether it brings the target nearer to a quality entry. The index
+holds a hash to find the page by, the number of its domain, the number of its reach (few reaches serve many pages) and
+its standing: some 30 bytes a page, in arrays. A lookup costs memory accesses alone, however large the map is. Rows are
+read only of pages that change.
 
 Invariants:
-- it says what the database will say after the next commit; pages in the store's hands may know better for a moment;
-- reach number 0 says nothing: the page has no followed way, or there was no room to keep its reach. Ask its row;
-- a page is known by its key's 64-bit hash and its domain, so that no site's URLs can be taken for another's.
+- it agrees with the database after the next commit; pages that the store has loaded may be newer until then;
+- reach number 0 means nothing is known: the page has no followed path, or there was no room for its reach. Its row
+  has the answer;
+- a page is identified by its key's 64-bit hash and its domain, so no site's URLs can be mistaken for another's.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from crawler.model.states import PageState
 from crawler.model.urls import Link, hash64
-from ingest.rules.depth import NOWHERE, Distances, parse_reach
+from ingest.rules.depth import NOWHERE, Distances
 
-# Standings. A link that leads to one of the first three changes something, to the others only if it brings news.
+# Standings. A link to one of the first three always changes something, to the others only if it brings them nearer.
 UNSEEN = 0  # not in this run yet
 BLACKLISTED = 1
 STUBBED = 2
 QUEUED = 3
 VISITED = 4
-OTHER = 5  # what a nearer way makes of it takes the whole page to say
+OTHER = 5  # the effect of a shorter path depends on the whole row
 
 REACHES = 200_000  # kept at most; with that many the table of reaches has some 40 MB
 _FIRST_SLOTS = 1 << 12
-_FULL = 0.7  # of the slots: beyond, runs of taken ones get long
-_ROWS = 20_000
+_FULL = 0.7  # of the slots: above that, probing gets long
 
 _STANDINGS = {PageState.QUEUED: QUEUED, PageState.STUBBED: STUBBED, PageState.BLACKLISTED: BLACKLISTED}
-_LOAD = f"""
-SELECT url_hash, reach, domain_id << 3 |
-       CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED} WHEN state = 'queued' THEN {QUEUED}
-            WHEN state = 'stubbed' THEN {STUBBED} WHEN state = 'blacklisted' THEN {BLACKLISTED} ELSE {OTHER} END
-FROM pages ORDER BY id
-"""  # few columns: each costs more than the reading of the row
 
 
 def standing_of(state: PageState, is_visited: bool) -> int:
-    """The standing of a page that this run has seen, in this state, by a visit of this run or without one."""
+    """The standing of a page that this run has seen, from its state and whether this run visited it."""
     return VISITED if is_visited else _STANDINGS.get(state, OTHER)
 
 
-class Register:
-    """Arrays over page numbers (`hashes`, `domains`, `reaches`, `standings`), and a hash table that leads to them."""
+class PageIndex:
+    """Arrays by page number (`hashes`, `domains`, `reaches`, `standings`), and a hash table into them."""
 
     def __init__(self, distances: Distances) -> None:
         self._distances = distances
@@ -58,7 +51,7 @@ class Register:
         self.domains = array("I", [0])
         self.reaches = array("I", [0])  # numbers into `values`
         self.standings = bytearray([OTHER])
-        self.has_unseen = False  # can there be pages that this run has not seen yet? Not in the first one
+        self.has_unseen = False  # False in a first run: it has seen every page
         self.values: list[int] = [NOWHERE]  # reaches by their number
         self._value_numbers: dict[int, int] = {NOWHERE: 0}
         self._is_crowded = False
@@ -68,31 +61,26 @@ class Register:
         self._mask = _FIRST_SLOTS - 1
 
     def __len__(self) -> int:
-        """How many pages are known; they are numbered from 1."""
+        """The number of known pages; they are numbered from 1."""
         return len(self.hashes) - 1
 
     # -- loading -------------------------------------------------------------------------------------
 
-    def load(self, db: sqlite3.Connection, run: int) -> None:
-        """Read the whole map in, as it stands in this run. Pages are numbered without a gap, so order tells."""
-        for number, name in db.execute("SELECT id, domain FROM domain_states ORDER BY id"):
-            self.add_domain(number, name)
-        numbers: dict[bytes, int] = {}  # by the stored form, which saves parsing most of them
-        rows = db.execute(_LOAD, (run,))
-        while chunk := rows.fetchmany(_ROWS):
-            hashes, stored, places = zip(*chunk, strict=True)
-            for reach in set(stored) - numbers.keys():
-                numbers[reach] = self.reach_number(parse_reach(reach))
-            self.hashes.extend(hashes)
-            self.domains.extend([place >> 3 for place in places])
-            self.standings.extend([place & 7 for place in places])
-            # What stands there from an earlier run is of no use in this one.
-            self.reaches.extend([place & 7 and numbers[r] for place, r in zip(places, stored, strict=True)])
+    def extend(
+        self, hashes: Iterable[int], domains: Iterable[int], standings: Iterable[int], reaches: Iterable[int]
+    ) -> None:
+        """Add the pages that follow by number, column by column. `finish_loading` makes them findable."""
+        self.hashes.extend(hashes)
+        self.domains.extend(domains)
+        self.standings.extend(standings)
+        self.reaches.extend(reaches)
+
+    def finish_loading(self) -> None:
         self.has_unseen = UNSEEN in self.standings
         self._rehash()
 
     def begin_run(self) -> None:
-        """A new run has seen nothing yet."""
+        """Mark every page as not seen: a new run begins."""
         self.standings = bytearray([OTHER]) + bytearray(len(self))
         self.has_unseen = len(self) > 0
         self.reaches = array("I", bytes(4 * (len(self) + 1)))
@@ -102,10 +90,10 @@ class Register:
 
     # -- pages ---------------------------------------------------------------------------------------
 
-    def place(self, link: Link) -> tuple[int, int]:
-        """(number, hash) of the page that a link leads to; (0, the hash it is to get) if it is not known.
+    def find(self, link: Link) -> tuple[int, int]:
+        """(number, hash) of the page that a link leads to; (0, the hash to add it with) if it is not known.
 
-        Where two texts share a hash, the second stands under its next one.
+        Where two keys share a hash, the second is stored under its next one.
         """
         hash_, probe = link.hash, 0
         while True:
@@ -115,19 +103,19 @@ class Register:
             probe += 1
             hash_ = hash64(link.key, probe)
 
-    def known(self, address: str, hash_: int) -> int | None:
-        """The page that has this very text (with its hash) for a key; 0 if that cannot be said, None if there is none.
+    def find_key(self, text: str, hash_: int) -> int | None:
+        """The page whose key is this text (with its hash); 0: unknown without parsing, None: there is no such page.
 
-        For addresses that nobody has parsed yet: normalising a key changes nothing, so what is a key is normal. Keys
-        with a port are not looked for.
+        For addresses that are not parsed yet: normalising a key changes nothing, so a text that is a key is normal.
+        Keys with a port are not recognised.
         """
         number = self._slots[self._slot(hash_)]
         if not number:
             return None
-        return number if address.startswith(self.domain_names[self.domains[number]] + "/", 8) else 0
+        return number if text.startswith(self.domain_names[self.domains[number]] + "/", 8) else 0
 
     def _slot(self, hash_: int) -> int:
-        """Where this hash stands, or would."""
+        """The slot of this hash, or the free slot for it."""
         slots, mask, hashes = self._slots, self._mask, self.hashes
         at = hash_ & mask
         while (number := slots[at]) and hashes[number] != hash_:
@@ -135,7 +123,7 @@ class Register:
         return at
 
     def add(self, hash_: int, domain: int) -> int:
-        """A new page, and its number."""
+        """Add a page; returns its number."""
         number = len(self.hashes)
         self.hashes.append(hash_)
         self.domains.append(domain)
@@ -148,7 +136,7 @@ class Register:
         return number
 
     def _rehash(self) -> None:
-        """Make room, for half as many pages again at least."""
+        """Make room for at least half as many pages again."""
         size = len(self._slots)
         while len(self.hashes) > _FULL / 1.5 * size:
             size *= 2
@@ -158,7 +146,7 @@ class Register:
             at = hash_ & mask
             while slots[at]:
                 at = (at + 1) & mask
-            slots[at] = number  # the first is 0, which is no page and takes no slot
+            slots[at] = number  # number 0 is no page: its slot counts as free
 
     # -- domains -------------------------------------------------------------------------------------
 
@@ -171,7 +159,7 @@ class Register:
     # -- reaches -------------------------------------------------------------------------------------
 
     def reach_number(self, reach: int) -> int:
-        """The number that stands for this reach; 0 if there is no room for one more."""
+        """The number of this reach; 0 if there is no room for one more."""
         known = self._value_numbers.get(reach)
         if known is not None:
             return known
@@ -181,8 +169,8 @@ class Register:
         self.values.append(reach)
         return number
 
-    def settle_reaches(self) -> None:
-        """Between commits: if there is no more room for reaches, let go of those that no page has any more."""
+    def drop_unused_reaches(self) -> None:
+        """Between commits: if there is no more room for reaches, release those that no page has any more."""
         if len(self.values) < REACHES or self._is_crowded:
             return
         used = sorted({0, *self.reaches})
@@ -192,10 +180,10 @@ class Register:
         self.values = [self.values[old] for old in used]
         self._value_numbers = {value: number for number, value in enumerate(self.values)}
         self.reaches = array("I", [renumbered[old] for old in self.reaches])
-        self._is_crowded = len(self.values) > REACHES // 2  # then it would soon be tried again, and in vain
+        self._is_crowded = len(self.values) > REACHES // 2  # then trying again soon would gain nothing
 
-    def news(self, numbers: Sequence[int], arriving: int) -> list[int]:
-        """Those of these pages that a way with this reach may bring nearer to something."""
+    def pages_brought_nearer(self, numbers: Sequence[int], arriving: int) -> list[int]:
+        """Those of these pages that a path with this reach may bring nearer to a quality entry."""
         guards, values = self._distances.guards, self.values
         reaches = picked(self.reaches, numbers)
         # Many pages share few reaches.
@@ -204,7 +192,7 @@ class Register:
 
 
 def picked(column: Sequence[int], numbers: Sequence[int]) -> tuple[int, ...]:
-    """What a column says of these pages. (Two thirds of what a loop takes.)"""
+    """A column's values for these pages. (Two thirds of the time of a loop.)"""
     if len(numbers) > 1:
         return itemgetter(*numbers)(column)  # type: ignore[no-any-return]
     return tuple([column[number] for number in numbers])

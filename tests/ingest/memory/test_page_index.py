@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from crawler.model.records import PageResult, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.model.urls import Link, LinkResolver, hash64
-from ingest import page_index as room
-from ingest.apply import Mapper
-from ingest.page_index import QUEUED, UNSEEN, Register
+from ingest.apply import MapUpdater
+from ingest.memory import page_index as room
+from ingest.memory.page_index import QUEUED, UNSEEN, PageIndex
 from ingest.rules.depth import Distances
-from ingest.sqlite import change_writer as writing_room
+from ingest.sqlite import depth_writer
 from ingest.sqlite import store as store_room
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import AT, config, ingest_all, read_database, read_plainly, results_of, terrains
@@ -29,16 +29,16 @@ def link(key: str, hash_: int | None = None) -> Link:
     return Link(key, key, key.split("/")[2], hash64(key) if hash_ is None else hash_)
 
 
-def contents(register: Register) -> list[tuple]:
+def contents(index: PageIndex) -> list[tuple]:
     """What it says of every page, reaches by their value."""
     return [
         (
-            register.hashes[number],
-            register.domain_names[register.domains[number]],
-            register.values[register.reaches[number]],
-            register.standings[number],
+            index.hashes[number],
+            index.domain_names[index.domains[number]],
+            index.values[index.reaches[number]],
+            index.standings[number],
         )
-        for number in range(1, len(register) + 1)
+        for number in range(1, len(index) + 1)
     ]
 
 
@@ -57,13 +57,13 @@ def test_kept_up_through_commits_it_is_what_a_fresh_one_reads(data: st.DataObjec
     with tempfile.TemporaryDirectory() as folder:
         rules = config(Path(folder), max_depth)
         store = Store(rules.output.database_path, rules)
-        mapper = Mapper(rules, store)
+        updater = MapUpdater(rules, store)
         for start in range(0, len(results), size):
-            mapper.take([(result, dump(result)) for result in results[start : start + size]])
-            mapper.commit()
+            updater.apply_batch([(result, dump(result)) for result in results[start : start + size]])
+            updater.commit()
             fresh = Store(rules.output.database_path, rules)
-            fresh.load()
-            assert contents(store.register) == contents(fresh.register)
+            fresh.fill_index()
+            assert contents(store.index) == contents(fresh.index)
             fresh.close()
         store.close()
 
@@ -79,29 +79,29 @@ def test_with_no_room_for_reaches_the_map_is_the_same(data: st.DataObject) -> No
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "REACHES", data.draw(st.integers(1, 6)))
         patch.setattr(store_room, "_MOVES", data.draw(st.integers(0, 2)))
-        patch.setattr(writing_room, "_DEEP", data.draw(st.integers(0, 3)))
+        patch.setattr(depth_writer, "_DEEPEST", data.draw(st.integers(0, 3)))
         path = ingest_all(config(Path(folder), max_depth), list(results), data.draw(st.sampled_from([1, 3, 100])))
         assert read_database(path) == expected
 
 
 def test_every_page_is_found_again_however_many_there_are() -> None:
-    register = Register(Distances(3, 1))
-    register.add_domain(1, "one.test")
+    index = PageIndex(Distances(3, 1))
+    index.add_domain(1, "one.test")
     keys = [f"https://one.test/{number}" for number in range(20_000)]
-    numbers = [register.add(hash64(key), 1) for key in keys]
+    numbers = [index.add(hash64(key), 1) for key in keys]
     assert numbers == list(range(1, 20_001))
-    assert [register.place(link(key))[0] for key in keys] == numbers
-    assert register.place(link("https://one.test/other")) == (0, hash64("https://one.test/other"))
+    assert [index.find(link(key))[0] for key in keys] == numbers
+    assert index.find(link("https://one.test/other")) == (0, hash64("https://one.test/other"))
 
 
 def test_hashes_that_want_the_same_slot_are_kept_apart() -> None:
-    register = Register(Distances(3, 1))
-    register.add_domain(1, "one.test")
+    index = PageIndex(Distances(3, 1))
+    index.add_domain(1, "one.test")
     far = 1 << 40  # beyond every mask: all of these begin at one slot
     hashes = [number * far + 4095 for number in range(-5, 6)]
-    numbers = [register.add(hash_, 1) for hash_ in hashes]
-    assert [register.place(link("https://one.test/x", hash_))[0] for hash_ in hashes] == numbers
-    assert register.place(link("https://one.test/x", 6 * far + 4095))[0] == 0
+    numbers = [index.add(hash_, 1) for hash_ in hashes]
+    assert [index.find(link("https://one.test/x", hash_))[0] for hash_ in hashes] == numbers
+    assert index.find(link("https://one.test/x", 6 * far + 4095))[0] == 0
 
 
 def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,58 +128,58 @@ def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch:
 
 
 def test_a_text_is_taken_for_a_key_only_on_its_own_domain() -> None:
-    register = Register(Distances(3, 1))
-    register.add_domain(1, "one.test")
+    index = PageIndex(Distances(3, 1))
+    index.add_domain(1, "one.test")
     for text in ("https://one.test/a", "https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a"):
-        register.add(hash64(text), 1)
-    assert register.known("https://one.test/a", hash64("https://one.test/a")) == 1
+        index.add(hash64(text), 1)
+    assert index.find_key("https://one.test/a", hash64("https://one.test/a")) == 1
     for text in ("https://two.test/a", "https://one.test.two.test/a", "https://one.test:8443/a"):
-        assert register.known(text, hash64(text)) == 0
-    assert register.known("https://one.test/b", hash64("https://one.test/b")) is None
+        assert index.find_key(text, hash64(text)) == 0
+    assert index.find_key("https://one.test/b", hash64("https://one.test/b")) is None
 
 
 def test_a_new_run_has_seen_nothing() -> None:
-    register = Register(Distances(3, 1))
-    register.add_domain(1, "one.test")
-    number = register.add(5, 1)
-    register.standings[number] = QUEUED
-    register.reaches[number] = register.reach_number(3)
-    register.begin_run()
-    assert (register.standings[number], register.reaches[number], register.values) == (UNSEEN, 0, [0])
+    index = PageIndex(Distances(3, 1))
+    index.add_domain(1, "one.test")
+    number = index.add(5, 1)
+    index.standings[number] = QUEUED
+    index.reaches[number] = index.reach_number(3)
+    index.begin_run()
+    assert (index.standings[number], index.reaches[number], index.values) == (UNSEEN, 0, [0])
 
 
 def test_reaches_that_no_page_has_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "REACHES", 8)
-    register = Register(Distances(10, 4))
-    register.add_domain(1, "one.test")
-    pages = [register.add(hash_, 1) for hash_ in (5, 6)]
+    index = PageIndex(Distances(10, 4))
+    index.add_domain(1, "one.test")
+    pages = [index.add(hash_, 1) for hash_ in (5, 6)]
     for reach in range(1, 8):
-        register.reaches[pages[0]] = register.reach_number(reach)
-    register.reaches[pages[1]] = register.reach_number(3)
-    assert register.reach_number(99) == 0
-    register.settle_reaches()
-    assert [register.values[register.reaches[page]] for page in pages] == [7, 3]
-    assert register.values[register.reach_number(99)] == 99
+        index.reaches[pages[0]] = index.reach_number(reach)
+    index.reaches[pages[1]] = index.reach_number(3)
+    assert index.reach_number(99) == 0
+    index.drop_unused_reaches()
+    assert [index.values[index.reaches[page]] for page in pages] == [7, 3]
+    assert index.values[index.reach_number(99)] == 99
 
 
 def test_only_a_run_after_the_first_can_meet_pages_it_has_not_seen(rules: Config) -> None:
-    register = Register(Distances(3, 1))
-    register.begin_run()
-    register.add(77, 1)
-    assert not register.has_unseen
-    register.begin_run()
-    assert register.has_unseen
+    index = PageIndex(Distances(3, 1))
+    index.begin_run()
+    index.add(77, 1)
+    assert not index.has_unseen
+    index.begin_run()
+    assert index.has_unseen
     for run, has_unseen in ((1, False), (2, True)):
         store = Store(rules.output.database_path, rules)
-        mapper = Mapper(rules, store)
+        updater = MapUpdater(rules, store)
         for result in (RunEvent(run, AT, "started"), visit(run)):
-            mapper.take([(result, dump(result))])
-            mapper.commit()
-        assert store.register.has_unseen is has_unseen
+            updater.apply_batch([(result, dump(result))])
+            updater.commit()
+        assert store.index.has_unseen is has_unseen
         store.db.close()  # as a kill would leave it
         store = Store(rules.output.database_path, rules)
-        store.load()
-        assert store.register.has_unseen is has_unseen
+        store.fill_index()
+        assert store.index.has_unseen is has_unseen
         store.close()
 
 
@@ -190,19 +190,19 @@ def visit(run: int) -> PageResult:
 
 
 def test_a_start_does_not_wait_for_it(rules: Config) -> None:
-    """The word that a run goes on is taken in without it: the scheduler waits for that before it releases anything."""
+    """The record that a run goes on is applied without it: the scheduler waits for that before it releases anything."""
     ingest_all(rules, [])
     store = Store(rules.output.database_path, rules)
-    mapper = Mapper(rules, store)
+    updater = MapUpdater(rules, store)
     resumed = RunEvent(1, AT, "resumed")
-    mapper.take([(resumed, dump(resumed))])
-    mapper.commit()
-    assert (len(store.register), store.counts["known"]) == (0, 2)
+    updater.apply_batch([(resumed, dump(resumed))])
+    updater.commit()
+    assert (len(store.index), store.counts["known"]) == (0, 2)
     key = "https://qa.test/0"
     visit = PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=("/1",))
-    mapper.take([(visit, dump(visit))])
-    mapper.commit()
-    assert (len(store.register), store.counts["known"]) == (3, 3)
+    updater.apply_batch([(visit, dump(visit))])
+    updater.commit()
+    assert (len(store.index), store.counts["known"]) == (3, 3)
     store.close()
 
 
@@ -211,10 +211,10 @@ def test_a_page_that_was_moved_unseen_is_where_it_was_moved_to_when_somebody_loo
     visit = PageResult(1, near, near, "qa.test", AT, "processed", status=200, base=near, hrefs=(far,))
     ingest_all(rules, [visit])
     store = Store(rules.output.database_path, rules)
-    store.load()
-    number, _ = store.register.place(link(far))
+    store.fill_index()
+    number, _ = store.index.find(link(far))
     reach = store.distances.pack([(0, 0), (1, 2)])
-    store.move(number, store.register.reach_number(reach))
+    store.move(number, store.index.reach_number(reach))
     page = store.page(number)
     assert (page.reach, page.depth) == (reach, 0)
     store.commit(1)

@@ -1,8 +1,8 @@
-"""What the ingest has in its hands: the pages that a batch changes, and domains."""
+"""Rows in memory: a page that a batch changes, and a domain."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
@@ -10,14 +10,11 @@ from crawler.rules.lists import DomainClass
 if TYPE_CHECKING:
     from crawler.model.records import PageResult
 
-_DISCOVERED = PageState.DISCOVERED  # by its name it costs as much as a function call
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+_DISCOVERED = PageState.DISCOVERED  # to look it up by its name costs as much as a function call
 
 
-class Domain:
-    """A domain's row. What it says of closures and counts holds for run `run`."""
+class MapDomain:
+    """A domain's row. Its closure and its counts are those of run `run`."""
 
     __slots__ = (
         "closed",
@@ -42,7 +39,7 @@ class Domain:
         self.name = name
         self.klass = klass
         self.is_listed = klass.is_listed
-        self.pin = pin  # the reach that lying inside quality entries gives to its pages
+        self.pin = pin  # the reach of its pages from lying inside quality entries
         self.run = run
         self.first_seen_run = run
         self.closed: str | None = None
@@ -55,7 +52,7 @@ class Domain:
         self.crawl_delay: float | None = None
 
     def enter_run(self, run: int) -> None:
-        """A new run counts anew and knows of no closure."""
+        """Start a new run: counts at zero, no closure."""
         if self.run < run:
             self.run = run
             self.closed = None
@@ -64,8 +61,8 @@ class Domain:
             self.lost_requests = 0
 
 
-class Page:
-    """A page's row, with what the last commit wrote of it (`stored_…`) beside what it is now."""
+class MapPage:
+    """A page's row as it is now, and as the last commit wrote it (`stored_…`)."""
 
     __slots__ = (
         "at",
@@ -95,11 +92,13 @@ class Page:
         "wire",
     )
 
-    def __init__(self, number: int, key: str, hash_: int, wire: str | None, domain: Domain, run: int, at: str) -> None:
+    def __init__(
+        self, number: int, key: str, hash_: int, wire: str | None, domain: MapDomain, run: int, at: str
+    ) -> None:
         self.id = number
         self.key = key
         self.hash = hash_
-        self.wire = wire  # None: the key itself is what is requested
+        self.wire = wire  # None: the key itself is requested
         self.domain = domain
         self.at = at
         self.discovered_run = run
@@ -111,19 +110,19 @@ class Page:
         self.trap: str | None = None
         self.family: int | None = None
         self.visited_run: int | None = None
-        self.visited: PageState | None = None  # what the visit of `visited_run` ended in
+        self.visited: PageState | None = None  # the outcome of the visit in `visited_run`
         self.visit_error: str | None = None
-        self.visit: PageResult | None = None  # a result taken in since the last commit
+        self.visit: PageResult | None = None  # a result applied since the last commit
         self.redirect_to: int | None = None
         self.redirect_error: str | None = None
         self.stored_state: PageState | None = None  # None: not in the database yet
         self.stored_priority = 0
         self.stored_reach = 0
         self.stored_visited_run: int | None = None
-        self.is_reentered = False  # a new run has seen it; depths of the run before may have to go
+        self.is_reentered = False  # seen by a new run: depths of the run before may have to go
 
     def enter_run(self, run: int) -> None:
-        """Seen again in a new run: its history stays in the row, its standing is found out anew."""
+        """Seen again in a new run: its history stays in the row, its state is decided anew."""
         self.seen_run = run
         self.reach = 0
         self.depth = None
@@ -132,32 +131,3 @@ class Page:
         self.redirect_to = None
         self.redirect_error = None
         self.is_reentered = True
-
-
-class Generations(Generic[Key, Value]):
-    """A bounded memory: what was not asked for during a whole generation is forgotten."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self.young: dict[Key, Value] = {}
-        self._old: dict[Key, Value] = {}
-
-    def get(self, key: Key) -> Value | None:
-        found = self.young.get(key)
-        return self.recall(key) if found is None else found
-
-    def recall(self, key: Key) -> Value | None:
-        """What is not among the young, and belongs there from now on."""
-        found = self._old.get(key)
-        if found is not None:
-            self.young[key] = found
-        return found
-
-    def put(self, key: Key, value: Value) -> None:
-        self.young[key] = value
-
-    def age(self) -> None:
-        """Forget what is due. Only between commits: what is to be written must stay."""
-        if len(self.young) > self._size:
-            self._old = self.young
-            self.young = {}

@@ -1,0 +1,97 @@
+"""The state of a page, from its row, its domain, its family and the recorded redirects (`rules.page_state`)."""
+
+from __future__ import annotations
+
+from crawler.model.records import FamilyEvent
+from crawler.model.settings import Config
+from crawler.model.states import check_transition
+from crawler.model.urls import hash64
+from ingest.memory.changes import ClosedFamily
+from ingest.memory.map_rows import MapPage
+from ingest.rules.page_state import MAX_REDIRECTS, decide_state, is_family_in_force, is_open, redirect_error
+from ingest.sqlite.store import Store
+
+
+class StateDecider:
+    """Decides in run `run`. Keeps the families of similar URLs that are closed in it."""
+
+    def __init__(self, config: Config, store: Store) -> None:
+        self._store = store
+        self._traps = config.traps
+        self._max_depth = config.crawler.max_depth
+        self._run = 0
+        self._families: dict[int, tuple[str, frozenset[str]]] = {}
+
+    def enter_run(self, run: int) -> None:
+        self._run = run
+        self._families = self._store.closed_families(run)
+
+    def is_open(self, page: MapPage) -> bool:
+        """Do the rules want this page visited?"""
+        return is_open(page.domain.klass, page.depth, page.trap, self._max_depth)
+
+    def decide(self, page: MapPage, *, new_run: bool = False) -> None:
+        """Set the page's state and error from all that is known of it now."""
+        closed_family = self._families.get(page.family) if page.family is not None else None
+        family_error = None
+        if closed_family is not None and page.key not in closed_family[1]:
+            family_error = closed_family[0]
+        domain = page.domain
+        state, error = decide_state(
+            domain.klass,
+            page.depth,
+            page.trap,
+            page.visited,
+            page.visit_error,
+            page.redirect_error,
+            family_error,
+            domain.closed if domain.run == self._run else None,
+            self._max_depth,
+        )
+        if state is not page.state:
+            check_transition(page.state, state, new_run=new_run, url=page.key)
+            page.state = state
+        page.error = error
+        self._store.touch(page)
+
+    def close_family(self, event: FamilyEvent) -> None:
+        if not is_family_in_force(event, self._traps):
+            return
+        number = hash64(f"{event.domain}\n{event.family}")
+        error, spare = event.error, frozenset(event.spare)
+        before = self._families.get(number)
+        if before is not None:
+            # Closed under several limits, or by a scheduler that was killed before this was applied. Whichever came
+            # first, only pages that all of them spared are spared: a page that was closed once is not opened again.
+            error, spare = min(error, before[0]), spare & before[1]
+        self._families[number] = (error, spare)
+        closed = ClosedFamily(number, event.domain, event.family, error, tuple(sorted(spare)))
+        self._store.changes.closed_families.append(closed)
+
+    def judge_redirects(self, page: MapPage) -> None:
+        """A redirect was recorded: check every page whose chain of redirects now passes through it."""
+        affected = {page.id: page}
+        edge = [page]
+        for _ in range(MAX_REDIRECTS):
+            sources: set[int] = set()
+            for reached in edge:
+                sources |= self._store.redirecting_to(reached, self._run)
+            edge = [p for p in self._store.pages(sources - affected.keys()) if p.redirect_to is not None]
+            if not edge:
+                break
+            affected.update((p.id, p) for p in edge)
+        for reached in affected.values():
+            error = self._chain_error(reached)
+            if error != reached.redirect_error:
+                reached.redirect_error = error
+                self.decide(reached)
+
+    def _chain_error(self, page: MapPage) -> str | None:
+        chain = [page.id]
+        here = page
+        while here.redirect_to is not None and here.visited is not None and len(chain) <= MAX_REDIRECTS + 1:
+            if here.redirect_to in chain:
+                return redirect_error(chain, True)
+            chain.append(here.redirect_to)
+            here = self._store.page(here.redirect_to)
+        return redirect_error(chain, False)

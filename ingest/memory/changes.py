@@ -1,0 +1,54 @@
+"""Everything that a batch did, for one commit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crawler.model.records import RunEvent
+from crawler.workspace.log import Cursor, Damage
+from ingest.memory.map_rows import MapDomain, MapPage
+from ingest.memory.page_index import BLACKLISTED, STUBBED
+
+Visit = tuple[int, int, tuple[int, ...]]  # (domain, page, domain of each link that is new)
+
+
+class ClosedFamily(NamedTuple):
+    """A family of similar URLs whose visit limit is reached. The pages in `spare` were released before."""
+
+    number: int
+    domain: str
+    family: str
+    error: str
+    spare: tuple[str, ...]
+
+
+class Changes:
+    """The work of a batch, beside the pages and domains themselves. Every commit begins a new one."""
+
+    def __init__(self) -> None:
+        self.new_pages: list[MapPage] = []
+        self.pages: dict[int, MapPage] = {}  # changed ones that are in the database already
+        self.domains: dict[int, MapDomain] = {}
+        self.moves: dict[int, int] = {}  # pages whose depths alone changed → number of the reach they are stored with
+        self.moved_up: dict[int, int] = {}  # domain → least depth among its waiting pages that moved
+        self.closed_pages: list[int] = []  # pages that closures ended; known when the closures are written
+        self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
+        self.relinked: set[int] = set()  # those of them that have had links before
+        self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
+        self.visits: list[Visit] = []
+        self.ends_run = False
+        self.new_links = 0
+        # Standing → referrer → listed pages; new references only.
+        self.references: dict[int, dict[int, list[int]]] = {BLACKLISTED: {}, STUBBED: {}}
+        self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
+        self.closed_domains: dict[int, MapDomain] = {}
+        self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
+        self.closed_families: list[ClosedFamily] = []
+        self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
+        self.unheld: list[int] = []
+        self.events: list[int] = []
+        self.run_events: list[RunEvent] = []
+        self.positions: dict[str, Cursor] = {}
+        self.damage: list[tuple[str, Damage]] = []
+        self.done: list[MapPage] = []  # pages whose visit was applied
+        self.latest = ""  # the latest clock among the records

@@ -1,0 +1,90 @@
+"""Depths spread over the recorded links: a page that comes nearer brings its targets nearer, and so on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from crawler.database.format import LINK_NOT_FOLLOWED, LINK_REDIRECT
+from crawler.model.urls import hash64
+from ingest.deciding import StateDecider
+from ingest.held import HeldResults
+from ingest.memory.map_rows import MapPage
+from ingest.memory.page_index import OTHER, VISITED
+from ingest.sqlite.store import Store
+
+
+class DepthSpread:
+    """`reach_all` for the targets of followed links, `spread` when a batch is applied.
+
+    `on_open` is called by `spread` for a page that opens while a result of it is held.
+    """
+
+    def __init__(
+        self, store: Store, decider: StateDecider, held: HeldResults, on_open: Callable[[MapPage], None]
+    ) -> None:
+        self._store = store
+        self._decider = decider
+        self._held = held
+        self._on_open = on_open
+        self._index = store.index
+        self._distances = store.distances
+        self._spreading: dict[int, None] = {}  # visited pages whose depths changed, in the order they did
+        self._opening: deque[MapPage] = deque()  # pages whose held result now counts
+
+    def reach_all(self, numbers: Sequence[int], arriving: int) -> None:
+        """A followed path with this reach leads to each of these pages."""
+        index, distances = self._index, self._distances
+        loaded, standings, reaches = self._store.loaded, index.standings, index.reaches
+        become: dict[int, int] = {}  # reach number → reach number with this path
+        whole: list[int] = []
+        for number in index.pages_brought_nearer(numbers, arriving):
+            before = reaches[number]
+            # Of most pages that come nearer only the depths change: that needs no row.
+            if before and standings[number] != OTHER and number not in loaded:
+                after = become.get(before)
+                if after is None:
+                    after = index.reach_number(distances.merge(index.values[before], arriving))
+                    become[before] = after
+                if after:
+                    self._store.move(number, after)
+                    if standings[number] == VISITED:
+                        self._spreading[number] = None
+                    continue
+            whole.append(number)
+        for page in self._store.pages(whole):
+            # With its first path a page also gets the reach of lying inside quality entries.
+            reach = distances.merge(page.reach or page.domain.pin, arriving)
+            if reach != page.reach:
+                self._reach(page, reach)
+        self._store.flush_moves()
+
+    def _reach(self, page: MapPage, reach: int) -> None:
+        """Set the page's depths."""
+        self._store.set_reach(page, reach)
+        nearest = self._distances.nearest(reach)
+        if page.domain.is_listed:  # its state stays, however near it is
+            page.depth = nearest
+            self._store.touch(page)
+        elif nearest != page.depth or page.visited is None:
+            page.depth = nearest
+            self._decider.decide(page)
+        else:  # the state depends on the least depth alone (an unvisited page may have been closed in the database)
+            self._store.touch(page)
+        if page.visited is not None:
+            self._spreading[page.id] = None
+        elif self._held.hashes and hash64(page.key) in self._held.hashes and self._decider.is_open(page):
+            self._opening.append(page)
+
+    def spread(self, run: int) -> None:
+        """Carry changed depths on over the recorded links of this run, until nothing changes any more."""
+        arrival = self._distances.arrival
+        while self._spreading or self._opening:
+            if self._opening:
+                self._on_open(self._opening.popleft())
+                continue
+            number = next(iter(self._spreading))
+            del self._spreading[number]
+            kind, targets = self._store.out_links(number, run)
+            if kind != LINK_NOT_FOLLOWED:
+                self.reach_all(targets, arrival(self._store.reach_of(number), kind == LINK_REDIRECT))

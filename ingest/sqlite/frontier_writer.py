@@ -1,0 +1,111 @@
+"""Rows of `frontier`: pages begin to wait, move up, are visited, or are ended by a closure."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import orjson
+
+from crawler.model.states import ERRORS, PageState
+from crawler.workspace.clock import now_text
+from ingest.memory.changes import Changes, ClosedFamily
+from ingest.memory.map_rows import MapDomain
+from ingest.rules.page_state import CLOSED_AS, priority
+from ingest.sqlite.schema import json_list
+
+_QUEUED = PageState.QUEUED
+_CLOSING_ERRORS = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
+_UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
+
+
+class FrontierWriter:
+    """Writes inside the store's transaction. Keeps `counts` up to date."""
+
+    def __init__(self, db: sqlite3.Connection, counts: dict[str, int]) -> None:
+        self._db = db
+        self._counts = counts
+
+    def write(self, done: Changes) -> None:
+        added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
+        moved: dict[int, list[int]] = {}
+        gone: list[int] = []
+        for page in [*done.new_pages, *done.pages.values()]:
+            is_queued = page.state is _QUEUED
+            # The frontier of a new run begins empty: pages left waiting by the run before are not in it.
+            was_queued = page.stored_state is _QUEUED and not page.is_reentered
+            if is_queued:
+                assert page.depth is not None
+                rank = priority(page.depth, page.domain.klass)
+                if not was_queued:
+                    added.setdefault(rank, []).append((page.domain.id, page.id))
+                elif rank != page.stored_priority:
+                    moved.setdefault(rank, []).append(page.id)
+                page.stored_priority = rank
+            elif was_queued:
+                gone.append(page.id)
+        listed = "(SELECT value FROM json_each(?))"
+        if gone:
+            left = self._db.execute(f"DELETE FROM frontier WHERE id IN {listed}", (json_list(gone),))
+            self._counts["frontier"] -= left.rowcount
+        for rank, numbers in moved.items():
+            sql = f"UPDATE OR ROLLBACK frontier SET priority = ? WHERE id IN {listed}"
+            self._db.execute(sql, (rank, json_list(numbers)))
+        for rank, places in added.items():
+            joined = self._db.execute(
+                "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id)"
+                " SELECT pages.id, pages.id, ?, ?, domain_id FROM json_each(?) AS wanted"
+                " CROSS JOIN pages ON pages.id = wanted.value",
+                (rank, done.latest or now_text(), json_list([number for _, number in sorted(places)])),
+            )
+            self._counts["frontier"] += joined.rowcount
+
+    def write_closures(self, done: Changes, run: int) -> None:
+        """Close domains and families: all pages that wait in them end, however many, without being loaded.
+
+        Pages in memory may then be older than their rows; a page that was not visited is decided again before it is
+        written. Families come first, as in `decide_state`, and take over pages that their domain's closure had ended.
+        """
+        for family in done.closed_families:
+            self._close_family(done, family, run)
+        for domain in done.closed_domains.values():
+            self._close_domain(done, domain, run)
+
+    def _close_family(self, done: Changes, closed: ClosedFamily, run: int) -> None:
+        spare = orjson.dumps(closed.spare).decode()
+        parameters = {"family": closed.number, "run": run, "spare": spare, "texts": _CLOSING_ERRORS}
+        self._db.execute(
+            "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
+            (closed.number, run, closed.domain, closed.family, closed.error, spare),
+        )
+        waiting = (
+            f"SELECT id FROM pages WHERE family = :family AND {_UNVISITED}"
+            " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
+            " AND url NOT IN (SELECT value FROM json_each(:spare))"
+        )
+        gone = self._db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
+        done.closed_pages += [row[0] for row in self._db.execute(waiting, parameters)]
+        self._db.execute(
+            f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})",
+            {**parameters, "error": closed.error},
+        )
+        self._counts["frontier"] -= gone
+        self._counts["errors"] += gone
+
+    def _close_domain(self, done: Changes, domain: MapDomain, run: int) -> None:
+        assert domain.closed is not None
+        state, error = CLOSED_AS[domain.closed]
+        waiting = "SELECT page_id FROM frontier WHERE domain_id = ?"
+        done.closed_pages += [row[0] for row in self._db.execute(waiting, (domain.id,))]
+        self._db.execute(
+            f"UPDATE pages SET state = ?, error_message = ? WHERE id IN ({waiting})",
+            (state.value, error, domain.id),
+        )
+        gone = self._db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
+        self._counts["frontier"] -= gone
+        self._counts["errors"] += gone if state in ERRORS else 0
+        if domain.id in done.closed_harder:
+            self._db.execute(
+                f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain AND {_UNVISITED}"
+                " AND error_message IN (SELECT value FROM json_each(:texts))",
+                {"state": state.value, "error": error, "domain": domain.id, "run": run, "texts": _CLOSING_ERRORS},
+            )

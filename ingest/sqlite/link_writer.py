@@ -1,0 +1,74 @@
+"""Rows of `links`, and the references to blacklisted and stubbed pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from itertools import chain
+
+from crawler.database.ids import pair_sql
+from ingest.memory.changes import Changes
+from ingest.memory.page_index import BLACKLISTED, STUBBED
+from ingest.sqlite.domain_sums import DomainSums
+from ingest.sqlite.schema import json_list
+
+_LINKS = f"INTO links SELECT {pair_sql('?1', 'value')}, ?1, value, ?2, ?2, ?3 FROM json_each(?4)"
+
+
+class LinkWriter:
+    """Writes inside the store's transaction."""
+
+    def __init__(self, db: sqlite3.Connection, sums: DomainSums) -> None:
+        self._db = db
+        self._sums = sums
+
+    def write_links(self, done: Changes, run: int) -> None:
+        # A page's links go in as one list: a third of the cost of binding them row by row (0.45 against 1.3 µs).
+        found = [
+            (source, run, kind, json_list(sorted(targets)))
+            for source, (kind, targets) in sorted(done.links.items())
+            if targets
+        ]
+        self._db.executemany(f"INSERT OR ROLLBACK {_LINKS}", [row for row in found if row[0] not in done.relinked])
+        self._db.executemany(
+            f"INSERT {_LINKS} WHERE true"
+            " ON CONFLICT(id) DO UPDATE SET last_run = excluded.last_run, kind = excluded.kind",
+            [row for row in found if row[0] in done.relinked],
+        )
+        self._sums.add_visits(done.visits)
+        if done.ends_run:
+            self._sums.write_all()
+
+    def write_references(self, done: Changes, run: int) -> None:
+        for listed, urls, referrers in (
+            (BLACKLISTED, "blacklisted_urls", "blacklisted_referrers"),
+            (STUBBED, "stubbed_urls", "stubbed_referrers"),
+        ):
+            by_referrer = done.references[listed]
+            if not by_referrer:
+                continue
+            counts = Counter(chain.from_iterable(by_referrer.values()))
+            self._db.executemany(
+                f"INSERT INTO {urls} VALUES (?, ?, ?, ?, ?)",
+                [(p.id, p.key, p.domain.name, more, run) for p in done.new_pages if (more := counts.pop(p.id, 0))],
+            )
+            again: dict[int, list[int]] = {}  # references more → pages that were known before
+            for number, more in sorted(counts.items()):
+                again.setdefault(more, []).append(number)
+            for more, found in again.items():
+                numbers = json_list(found)
+                counted = self._db.execute(
+                    f"UPDATE {urls} SET reference_count = reference_count + ?"
+                    " WHERE id IN (SELECT value FROM json_each(?))",
+                    (more, numbers),
+                ).rowcount
+                if counted < len(found):  # a seed on a listed domain is a page before any link to it
+                    self._db.execute(
+                        f"INSERT OR IGNORE INTO {urls} SELECT id, url, domain, ?, ? FROM pages"
+                        " WHERE id IN (SELECT value FROM json_each(?))",
+                        (more, run, numbers),
+                    )
+            self._db.executemany(
+                f"INSERT OR IGNORE INTO {referrers} SELECT {pair_sql('?1', 'value')}, value, ?1, ?2 FROM json_each(?3)",
+                [(source, run, json_list(sorted(found))) for source, found in sorted(by_referrer.items())],
+            )

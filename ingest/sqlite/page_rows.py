@@ -1,0 +1,49 @@
+"""Rows of `pages` into memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawler.model.settings import TrapSettings
+from crawler.model.states import PageState
+from crawler.rules.traps import shape_error
+from ingest.memory.map_rows import MapDomain, MapPage
+from ingest.rules.depth import parse_reach
+from ingest.rules.page_state import priority
+
+_QUEUED = PageState.QUEUED
+_DOMAIN_ID = 4
+
+PAGES = (  # by a list of ids
+    "SELECT pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
+    " redirect_to, family, discovered_run FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
+)
+
+
+def domain_of_row(row: tuple[Any, ...]) -> int:
+    """The number of a row's domain."""
+    return int(row[_DOMAIN_ID])
+
+
+def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings) -> MapPage:
+    """The page of a row of `PAGES`, as it is stored."""
+    number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first = row
+    page = MapPage(number, key, hash_, wire, domain, first, "")
+    page.state = page.stored_state = PageState(state)
+    page.error = error
+    page.reach = page.stored_reach = parse_reach(reach)
+    page.depth = depth
+    page.seen_run = seen
+    page.visited_run = page.stored_visited_run = visited
+    page.redirect_to = redirect
+    page.family = family
+    if page.state is _QUEUED and depth is not None:
+        page.stored_priority = priority(depth, domain.klass)
+    page.trap = shape_error(key, traps) if not domain.is_listed else None
+    if visited is not None and visited == seen:
+        if redirect is not None:
+            page.visited = PageState.PROCESSED
+            page.redirect_error = error if page.state is PageState.FAILED else None
+        else:
+            page.visited, page.visit_error = page.state, error
+    return page

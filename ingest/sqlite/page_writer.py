@@ -1,0 +1,144 @@
+"""Rows of `pages`: new ones, changed ones, and those of which only the depths changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from crawler.model.states import PageState
+from ingest.memory.changes import Changes
+from ingest.memory.map_rows import MapPage
+from ingest.memory.page_index import QUEUED, PageIndex
+from ingest.rules.depth import Distances, reach_bytes
+from ingest.sqlite.depth_writer import DepthWriter
+from ingest.sqlite.schema import json_list
+
+_TEXTS = {state: state.value for state in PageState}  # as sqlite3 binds it without an adapter
+
+
+class PageWriter:
+    """Writes inside the store's transaction."""
+
+    def __init__(self, db: sqlite3.Connection, index: PageIndex, distances: Distances, depths: DepthWriter) -> None:
+        self._db = db
+        self._index = index
+        self._distances = distances
+        self._depths = depths
+
+    def write(self, done: Changes) -> None:
+        self._db.executemany(
+            "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
+            " wire_url, domain_id, depth, reach, seen_run, family)"
+            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0))",
+            (  # a generator: all of these rows at once would be a good part of a batch's memory
+                (
+                    p.id,
+                    p.key,
+                    p.domain.name,
+                    _TEXTS[p.state],
+                    p.at,
+                    p.discovered_run,
+                    p.error or "",
+                    p.hash,
+                    p.wire or "",
+                    p.domain.id,
+                    p.depth,
+                    reach_bytes(p.reach),
+                    p.seen_run,
+                    p.family or 0,
+                )
+                for p in done.new_pages
+            ),
+        )
+        dirty = sorted(done.pages.values(), key=_by_id)
+        self._write_standings([p for p in dirty if p.visit is None])
+        self._db.executemany(
+            "UPDATE pages SET redirect_to = NULL WHERE id = ?",
+            [(p.id,) for p in dirty if p.is_reentered and p.redirect_to is None],
+        )
+        visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
+        self._db.executemany(
+            "UPDATE pages SET state = ?, error_message = nullif(?, ''), depth = ?, reach = ?, seen_run = ?,"
+            " redirect_to = nullif(?, 0),"
+            " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
+            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
+            [
+                (
+                    _TEXTS[p.state],
+                    p.error or "",
+                    p.depth,
+                    reach_bytes(p.reach),
+                    p.seen_run,
+                    p.redirect_to or 0,
+                    p.visit.title,
+                    p.visit.status,
+                    p.visit.content_type,
+                    p.visit.last_modified,
+                    p.visit.at,
+                    p.visit.retries,
+                    p.visit.run,
+                    int(p.visit.nofollow),
+                    p.visit.links_cut,
+                    p.visit.bytes,
+                    p.id,
+                )
+                for p in visited
+                if p.visit is not None
+            ],
+        )
+        self._depths.write(done.new_pages, dirty)
+
+    def _write_standings(self, pages: list[MapPage]) -> None:
+        """Pages that changed without a visit. By far the most frequent change, so it touches no index.
+
+        Pages with equal values are written by one statement; single ones go one by one.
+        """
+        groups: dict[tuple[str, str | None, int | None, int, int], list[int]] = {}
+        for page in pages:
+            same = (_TEXTS[page.state], page.error, page.depth, page.reach, page.seen_run)
+            groups.setdefault(same, []).append(page.id)
+        sql = "UPDATE OR ROLLBACK pages SET state = ?, error_message = ?, depth = ?, reach = ?, seen_run = ? WHERE id "
+        single: list[tuple[Any, ...]] = []
+        for (state, error, depth, reach, seen), numbers in groups.items():
+            values = (state, error, depth, reach_bytes(reach), seen)
+            if len(numbers) < 4:
+                single += [(*values, number) for number in numbers]
+            else:
+                self._db.execute(sql + "IN (SELECT value FROM json_each(?))", (*values, json_list(numbers)))
+        self._db.executemany(sql + "= ?", single)
+
+    def write_moves(self, done: Changes) -> None:
+        """Pages of which nothing but the depths changed, however many. Empties `done.moves`."""
+        index, nearest = self._index, self._distances.nearest
+        ways: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
+        for number, before in done.moves.items():
+            ways.setdefault((before, index.reaches[number]), []).append(number)
+        standings: dict[int, list[int]] = {}  # reach → pages
+        ranks: dict[int, list[int]] = {}  # depth → pages
+        depths: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
+        for (was, now), numbers in ways.items():
+            before, after = index.values[was], index.values[now]
+            standings.setdefault(after, []).extend(numbers)
+            depths[before, after] = numbers
+            depth = nearest(after)
+            if depth is not None and depth != nearest(before):
+                waiting = [number for number in numbers if index.standings[number] == QUEUED]
+                ranks.setdefault(depth, []).extend(waiting)
+                for domain in {index.domains[number] for number in waiting}:
+                    done.moved_up[domain] = min(depth, done.moved_up.get(domain, depth))
+        self._db.executemany(
+            "UPDATE OR ROLLBACK pages SET depth = ?, reach = ? WHERE id IN (SELECT value FROM json_each(?))",
+            [(nearest(reach), reach_bytes(reach), json_list(sorted(found))) for reach, found in standings.items()],
+        )
+        self._depths.insert(depths)
+        self._db.executemany(
+            # The last bit says whether the domain is a quality domain (`page_state.priority`), and stays.
+            "UPDATE OR ROLLBACK frontier SET priority = 2 * ? + (priority & 1)"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            [(depth, json_list(sorted(found))) for depth, found in ranks.items() if found],
+        )
+        done.moves.clear()
+
+
+def _by_id(page: MapPage) -> int:
+    return page.id

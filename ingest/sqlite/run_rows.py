@@ -1,0 +1,64 @@
+"""The rows of `runs`, and the state of the tables between runs.
+
+`READING_INDEXES` exist only while no run is under way: made when a run finishes, dropped when one starts or resumes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from crawler.model.records import RunEvent
+from ingest.sqlite.schema import READING_INDEXES
+
+
+def last_run(db: sqlite3.Connection) -> tuple[int, str]:
+    """The newest run's number and status; (0, "") before the first."""
+    row = db.execute("SELECT id, status FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    return (0, "") if row is None else (int(row[0]), str(row[1]))
+
+
+def begin_run(db: sqlite3.Connection, run: int, at: str, config_hash: str) -> None:
+    """A new run: its row, and tables without the waiting pages, held results and closures of the run before."""
+    db.execute(
+        "INSERT INTO runs (id, started_at, config_hash, status) VALUES (?, ?, ?, 'running')", (run, at, config_hash)
+    )
+    db.execute("DELETE FROM frontier")
+    db.execute("DELETE FROM held_results WHERE run < ?", (run,))
+    db.execute("DELETE FROM closed_families WHERE run < ?", (run,))
+    _drop_reading_indexes(db)
+
+
+def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None:
+    """The events of a batch, last of all its changes: an index over pages is made when the pages are there."""
+    for event in events:
+        if event.event == "started":
+            db.execute(
+                "UPDATE runs SET started_at = ?, config_hash = ? WHERE id = ?",
+                (event.at, event.config_hash, event.run),
+            )
+        elif event.event == "finished":
+            db.execute("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
+            for sql in READING_INDEXES.values():
+                db.execute(sql)
+        elif event.event == "interrupted":
+            _set_status(db, event.run, "interrupted", event.at)
+        elif event.event == "resumed":
+            _drop_reading_indexes(db)  # a map rebuilt under other rules may have been complete
+            _set_status(db, event.run, "running", None)
+
+
+def reopen_run(db: sqlite3.Connection, run: int) -> None:
+    """A rebuilt map has pages to visit, though its run was finished under the old rules: it can be resumed."""
+    db.execute("UPDATE runs SET status = 'interrupted' WHERE id = ?", (run,))
+
+
+def _set_status(db: sqlite3.Connection, run: int, status: str, finished_at: str | None) -> None:
+    db.execute(
+        "UPDATE runs SET status = ?, finished_at = ? WHERE id = ? AND status <> 'completed'", (status, finished_at, run)
+    )
+
+
+def _drop_reading_indexes(db: sqlite3.Connection) -> None:
+    for name in READING_INDEXES:
+        db.execute(f"DROP INDEX IF EXISTS {name}")

@@ -1,0 +1,118 @@
+"""A map before its first batch: tables made or upgraded, origins numbered, figures counted, the index filled."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from pathlib import Path
+
+import orjson
+
+from crawler.database.errors import StoreError
+from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
+from crawler.model.states import ERRORS
+from crawler.workspace.clock import now_text
+from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
+from ingest.rules.depth import parse_reach
+from ingest.sqlite.run_rows import last_run
+from ingest.sqlite.schema import READING_INDEXES, SINCE_FORMAT_2, TABLES
+
+_ROWS = 20_000  # of the index, at a time
+_INDEX = f"""
+SELECT url_hash, reach, domain_id << 3 |
+       CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED} WHEN state = 'queued' THEN {QUEUED}
+            WHEN state = 'stubbed' THEN {STUBBED} WHEN state = 'blacklisted' THEN {BLACKLISTED} ELSE {OTHER} END
+FROM pages ORDER BY id
+"""  # few columns: each costs more than reading the row
+
+
+def prepare_tables(db: sqlite3.Connection, path: Path, map_hash: str) -> bool:
+    """Make the tables where there are none, upgrade those of an older format, refuse others. True: the map is new."""
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        # One transaction: tables without their version could not be recognised.
+        db.executescript("BEGIN;" + TABLES + "".join(f"{sql};" for sql in READING_INDEXES.values()))
+        for name, value in (
+            ("schema_version", str(SCHEMA_VERSION)),
+            ("map_id", uuid.uuid4().hex),
+            ("map_hash", map_hash),
+            ("made_at", now_text()),
+        ):
+            set_meta(db, name, value)
+        db.execute("COMMIT")
+        return True
+    if "meta" not in tables or "spool_positions" not in tables:
+        raise StoreError(f"{path} is a database of another program; choose another database-path")
+    version = meta(db, "schema_version")
+    if version == str(OLDEST_READABLE):
+        db.executescript("BEGIN;" + SINCE_FORMAT_2)
+        set_meta(db, "schema_version", str(SCHEMA_VERSION))
+        db.execute("COMMIT")
+    elif version != str(SCHEMA_VERSION):
+        raise StoreError(
+            f"{path} has map format {version}, this program reads {SCHEMA_VERSION}; "
+            f"rebuild it from the spools with: sumi-ripple replay CONFIG --into new.db"
+        )
+    return False
+
+
+def meta(db: sqlite3.Connection, name: str) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(db: sqlite3.Connection, name: str, value: str) -> None:
+    db.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )
+
+
+def number_origins(db: sqlite3.Connection, origins: list[str]) -> None:
+    """Number the quality entries as the config lists them; another list makes another map (see `map_hash`)."""
+    db.execute("BEGIN")
+    db.execute("DELETE FROM origins")
+    db.executemany("INSERT INTO origins VALUES (?, ?)", enumerate(origins))
+    db.execute("COMMIT")
+
+
+def count_rows(db: sqlite3.Connection) -> dict[str, int]:
+    """Figures for the heartbeat, of the newest run; the store keeps them up from here on."""
+
+    def first(sql: str) -> int:
+        return int(db.execute(sql).fetchone()[0])
+
+    errors = orjson.dumps([state.value for state in ERRORS]).decode()
+    visited, failed = db.execute(
+        "SELECT coalesce(sum(visited_run = ?1), 0), coalesce(sum(seen_run = ?1 AND state IN"
+        " (SELECT value FROM json_each(?2))), 0) FROM pages",
+        (last_run(db)[0], errors),
+    ).fetchone()
+    return {
+        "pages": visited,
+        "known": first("SELECT coalesce(max(id), 0) FROM pages"),
+        "links": first("SELECT coalesce(sum(links), 0) FROM domain_links")
+        + first("SELECT coalesce(sum(links), 0) FROM unsummed_visits"),
+        "frontier": first("SELECT count(*) FROM frontier"),
+        "errors": failed,
+    }
+
+
+def fill_index(db: sqlite3.Connection, index: PageIndex) -> None:
+    """Read every page into the index, as it is in the newest run. Pages are numbered without a gap, so order tells."""
+    for number, name in db.execute("SELECT id, domain FROM domain_states ORDER BY id"):
+        index.add_domain(number, name)
+    numbers: dict[bytes, int] = {}  # by the stored form, which saves parsing most of them
+    rows = db.execute(_INDEX, (last_run(db)[0],))
+    while chunk := rows.fetchmany(_ROWS):
+        hashes, stored, places = zip(*chunk, strict=True)
+        for reach in set(stored) - numbers.keys():
+            numbers[reach] = index.reach_number(parse_reach(reach))
+        index.extend(
+            hashes,
+            [place >> 3 for place in places],
+            [place & 7 for place in places],
+            # The reach of an earlier run is of no use in this one.
+            [place & 7 and numbers[r] for place, r in zip(places, stored, strict=True)],
+        )
+    index.finish_loading()
