@@ -1,21 +1,24 @@
-"""PURE. Text that others wrote, made harmless for where it is shown: Markdown, a terminal, XML, CSV.
+"""PURE. Text from strangers, made harmless for the place where it is shown: Markdown, a terminal, XML, CSV, JSON.
 
 Titles, URLs and error messages come from strangers. None of them may end a table cell, start a link, an image or
-a command, colour a terminal, or turn the reading direction of what stands next to them.
+a command, colour a terminal, or turn the reading direction of the text next to them.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import orjson
 
 MOST = 300  # characters of a text that is shown; the rest is cut off
 
-# Controls (C0, DEL, C1), what turns the reading direction, tags, and what is no character at all: shown as �.
+# Controls (C0, DEL, C1), marks of reading direction, tags, and code points that are no characters: shown as �.
 _HOSTILE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
 )
-# What has no width and joins letters or picks their form: left out.
+# Characters without width that join letters or select their form: left out.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
@@ -26,7 +29,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def plain(text: str, most: int = MOST) -> str:
-    """One line of visible characters: blanks joined, the unseen shown as �, the rest of a long text cut off."""
+    """One line of visible characters: blanks joined, invisible ones shown as �, the rest of a long text cut off."""
     if text.isascii() and text.isprintable() and len(text) <= most:
         return text.strip(" ") if "  " not in text else _BLANKS.sub(" ", text).strip(" ")
     line = _HOSTILE.sub("\ufffd", _UNSEEN.sub("", _BLANKS.sub(" ", text[: 4 * most]))).strip(" ")
@@ -50,7 +53,7 @@ def code(text: str, most: int = MOST) -> str:
 
 
 def xml(text: str) -> str:
-    """Text for an XML attribute or element: what XML forbids is gone, what it means is escaped, on one line."""
+    """Text for an XML attribute or element, on one line: forbidden characters are gone, markup is escaped."""
     legal = _NOT_XML.sub("", text)
     for raw, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&apos;")):
         legal = legal.replace(raw, escaped)
@@ -58,11 +61,16 @@ def xml(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Text for a CSV cell that no spreadsheet takes for a formula. Controls are gone; newlines are blanks."""
+    """Text for a CSV cell that no spreadsheet reads as a formula. Controls are gone; newlines are blanks."""
     line = text
     if not text.isprintable():
         line = "".join([each for each in _BLANKS.sub(" ", text) if each.isprintable()])
     return "'" + line if line.startswith(_FORMULA) or text.startswith(_FORMULA) else line
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON with a newline at its end."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

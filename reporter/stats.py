@@ -3,8 +3,8 @@
     stats(database: Path, by: str | None = None, as_json: bool = False) -> str
 
 `by` is one of `BY` (domain, state, depth, error) or None for the overview; anything else is a ValueError. Raises
-`reporter.queries.NoDatabase`, `NotAMap` and `NoSuchRun` (a NotAMap: nothing has run yet). The text ends with a
-newline and fits a screen; the JSON is whole, has `"v": 1`, and is described in docs/outputs.md.
+NoDatabase, NotAMap and NoSuchRun (`crawler.database.errors`; the last: nothing has run yet). The text ends with a
+newline and fits a screen; the JSON is complete, has `"v": 1`, and is described in docs/outputs.md.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from reporter.escape import counted, plain
-from reporter.figures import ERROR_WORDS, Figures, duration_words, is_listed, whole_seconds
+from reporter.error_categories import ERROR_WORDS
+from reporter.escape import counted, json_text, plain
+from reporter.figures import Figures, duration_words, is_listed, whole_seconds
 from reporter.survey import survey
 
 VERSION = 1
@@ -36,15 +35,11 @@ def stats(database: Path, by: str | None = None, as_json: bool = False) -> str:
     return _text(figures, by)
 
 
-def json_text(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
 # -- for machines -----------------------------------------------------------------------------------------------
 
 
 def _shape(figures: Figures, by: str | None) -> dict[str, Any]:
-    """The documented shape. Members may be added to version 1, never taken away or given another meaning."""
+    """The documented shape. Members may be added to version 1, never removed or given another meaning."""
     shape: dict[str, Any] = {"v": VERSION, "kind": "stats", "by": by, "run": asdict(figures.run)}
     shape["overall"] = asdict(figures.overall)
     if by in (None, "state"):

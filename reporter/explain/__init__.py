@@ -1,1 +1,9 @@
-"""Why is this URL as it is in the map, and what would have to change for it to be crawled?"""
+"""`sumi-ripple explain`: the reasons for a URL's state in the map, and the changes that would make it crawled.
+
+explanation    gathers the facts
+facts          PURE: the facts, as records; text and JSON
+shortest_path  a path of followed links to the page
+config_lines   the line of the config file that lists a domain
+remedies       PURE: advice
+wording        PURE: the facts in words
+"""

@@ -1,4 +1,4 @@
-"""Which line of a config file holds a domain pattern? For `explain`, which points there."""
+"""The line of a config file that holds a domain pattern, for `explain` to point at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What would have to change for a page to be crawled? One or two sentences, from what is known of it."""
+"""PURE. The changes that would make a page crawled: one or two sentences, from all that is known of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.net.addresses import forbidden_reason, matches
 from crawler.rules.lists import Classifier
 
 if TYPE_CHECKING:
-    from reporter.explain.explanation import Explanation
+    from reporter.explain.facts import Explanation
 
 _TRAP_KEYS = {
     "trap-url-length": "max-url-length",
@@ -22,13 +22,13 @@ _TRAP_KEYS = {
     "trap-similar-paths": "max-similar-paths",
 }
 _BY_SLUG = {
-    "robots-unreachable": 'Its robots.txt must become readable, or [crawler] robots-unreachable be "allow".',
+    "robots-unreachable": 'Its robots.txt must become readable, or [crawler] robots-unreachable must be "allow".',
     "robots-deferred": "Its robots.txt must become readable; the domain waits for that.",
-    "crawl-delay-too-long": "Its robots.txt must ask for a shorter pause, or [crawler] max-crawl-delay be raised.",
+    "crawl-delay-too-long": "Its robots.txt must ask for a shorter pause, or [crawler] max-crawl-delay must be raised.",
     "timeout": "The server must answer within the timeouts of [network]; the next run tries again.",
     "dns": "Its host name must exist; the next run tries again.",
-    "dns-temporary": "Its host name must be answered for; the next run tries again.",
-    "tls": "The server must show a certificate that is trusted, or [network] ca-bundle name its authority.",
+    "dns-temporary": "The name server must answer for its host name; the next run tries again.",
+    "tls": "The server must show a trusted certificate, or [network] ca-bundle must name its authority.",
     "connection-refused": "The server must accept https connections; the next run tries again.",
     "connection-reset": "The server must not drop the connection; the next run tries again.",
     "connection-failed": "The server must be reachable; the next run tries again.",
@@ -36,27 +36,27 @@ _BY_SLUG = {
     "too-large": "[network] max-body-size must be raised.",
     "redirect-loop": "The site must end its loop of redirects.",
     "redirect-limit": "The site must shorten its chain of redirects (10 are followed).",
-    "bad-redirect": "The site must redirect to a URL that can be asked for.",
+    "bad-redirect": "The site must redirect to a URL that can be requested.",
     "content-mismatch": "Nothing: it is not an HTML page.",
 }
 
 
 def advise(config: Config, facts: Explanation) -> list[str]:
-    """Sentences for people, the most telling first."""
+    """Sentences for people, the most useful first."""
     if facts.klass in ("blacklisted", "stubbed"):
         return _listed(config, facts)
     if not facts.is_known:
         return _unseen(config, facts)
     if facts.class_in_map != facts.klass:
-        return ["It will be settled anew under this config when the crawl goes on (or with `sumi-ripple replay`)."]
-    lines = _settled(config, facts)
+        return ["Its state is decided again under this config when the crawl goes on (or with `sumi-ripple replay`)."]
+    lines = _decided(config, facts)
     if facts.last_run != facts.newest_run and facts.state != PageState.PROCESSED:
         lines.append(f"And a page of run {facts.newest_run} or later must link to it again.")
     return lines
 
 
 def _listed(config: Config, facts: Explanation) -> list[str]:
-    """Which class would it be without the entry that catches it?"""
+    """The class that it would have without the entry that lists it."""
     others = replace(
         config,
         blacklist=tuple(each for each in config.blacklist if facts.klass != "blacklisted" or each != facts.rule),
@@ -65,18 +65,19 @@ def _listed(config: Config, facts: Explanation) -> list[str]:
     then = Classifier(others).classify(facts.domain)
     also = f', which is then caught by "{then.rule}"' if then.klass in ("blacklisted", "stubbed") else ""
     first = f'To be crawled, "{facts.rule}" must leave [[{facts.rule_list}]]: the domain would be {then.klass}{also}.'
-    record = "Links to it are recorded; it is never asked for."
+    record = "Links to it are recorded; it is never requested."
     return [record, first]
 
 
 def _unseen(config: Config, facts: Explanation) -> list[str]:
     if facts.trap:
-        return ["It would be recorded and not asked for: its shape is a trap's.", _trap(config, facts.trap)]
+        return ["It would be recorded and not requested: its URL has the shape of a trap.", _trap(config, facts.trap)]
     if facts.robots.allowed is False:
         return [_denied(facts)]
     if facts.family_closed:
         return [
-            f"It would be recorded and not asked for in run {facts.newest_run}: its look-alikes have had their share.",
+            f"It would be recorded and not requested in run {facts.newest_run}:"
+            " the visit limit for similar URLs is reached.",
             _trap(config, facts.family_closed),
         ]
     if facts.klass == "quality":
@@ -93,14 +94,14 @@ def _unseen(config: Config, facts: Explanation) -> list[str]:
     if blocked:
         lines.append(f"Even then nothing would be sent ({blocked}): [network] allow-private-addresses lets it in.")
     elif facts.robots.outcome is None:
-        lines.append("Its robots.txt would be asked first.")
+        lines.append("Its robots.txt would be requested first.")
     if facts.closed:
         lines.append(f"Its domain is closed for run {facts.newest_run} ({facts.closed}), so not before the next one.")
     return lines
 
 
 def _blocked_address(config: Config, host: str) -> str | None:
-    """Why nothing may be sent to a host that is written as an address; names are looked up when they are asked."""
+    """The reason why nothing may be sent to a host that is an address. Names are resolved when they are requested."""
     name = host.strip("[]")
     is_mapped = any(matches(pattern, name) for pattern, _ in config.network.resolve)
     if is_mapped or config.network.allow_private_addresses or not _is_address(name):
@@ -116,24 +117,26 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _settled(config: Config, facts: Explanation) -> list[str]:
+def _decided(config: Config, facts: Explanation) -> list[str]:
     state, slug = facts.state, slug_of(facts.error) or ""
     if state == PageState.PROCESSED:
         if facts.redirect_to:
             return ["Nothing: it was visited, and it redirects. Its target is a page of its own."]
         return ["Nothing: it was crawled."]
     if state in (PageState.QUEUED, PageState.FETCHING):
-        return ["Nothing: it waits its turn in the frontier."]
+        return ["Nothing: it waits for its turn in the frontier."]
     if state == PageState.DEPTH_EXCEEDED:
         nearest = facts.depths[0].depth if facts.depths else config.crawler.max_depth + 1
-        return [f"max-depth must be {nearest} or more (it is {config.crawler.max_depth}), or a nearer page link to it."]
+        return [
+            f"max-depth must be {nearest} or more (it is {config.crawler.max_depth}), or a nearer page must link to it."
+        ]
     if state == PageState.DISCOVERED:
         return ["A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)."]
     if state == PageState.DEAD_LINK:
-        return ["The site must bring the page back; the next run that meets a link asks again."]
+        return ["The site must bring the page back; the next run that finds a link to it requests it again."]
     if state == PageState.RATE_LIMITED:
         return [
-            "Its domain answered 429 and is left alone for the run; the next one tries again.",
+            "Its domain answered 429 and is not visited any more in this run; the next run tries again.",
             'A longer minimum-time-on-page, or [crawler] on-429 = "wait", may help.',
         ]
     if state == PageState.REQUEST_LIMIT_HIT:
@@ -149,8 +152,8 @@ def _settled(config: Config, facts: Explanation) -> list[str]:
     if state == PageState.CONTENT_MISMATCH:
         return [_BY_SLUG["content-mismatch"]]
     if slug.startswith("http-"):
-        return ["The server must answer with the page; the next run that meets a link asks again."]
-    return ["The next run that meets a link to it tries again."]
+        return ["The server must answer with the page; the next run that finds a link to it requests it again."]
+    return ["The next run that finds a link to it tries again."]
 
 
 def _denied(facts: Explanation) -> str:

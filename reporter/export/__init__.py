@@ -1,1 +1,6 @@
-"""The map as a file for other tools."""
+"""The map as a file for other tools.
+
+graph    the export: checks, files
+levels   nodes and edges, by page or by domain
+formats  PURE: GEXF, GraphML, CSV, JSON lines
+"""

@@ -1,8 +1,8 @@
 """PURE. A stream of nodes and edges → GEXF 1.3, GraphML, CSV or JSON lines, row by row.
 
-Every writer takes binary streams (one; CSV two), a Schema, the nodes and then the edges. What a format forbids in a
-text is left out, what it would take for something else is escaped (see `reporter.escape`); JSON lines keep every text
-as it is.
+Every writer takes binary streams (one; CSV two), a Schema, the nodes and then the edges. Characters that a
+format forbids are left out, characters with a meaning in it are escaped (see `reporter.escape`); JSON lines keep every
+text as it is.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _write_rows(stream: BinaryIO, head: Sequence[str], rows: Iterable[tuple[Any,
 
 
 def write_jsonl(streams: Sequence[BinaryIO], schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """A first line that says what follows, then a line a node, then a line an edge."""
+    """A first line that describes the graph, then a line for each node, then a line for each edge."""
     stream = streams[0]
     first = {"v": VERSION, "kind": "graph", "level": schema.level, "directed": True, "generator": _GENERATOR}
     stream.write(orjson.dumps(first) + b"\n")

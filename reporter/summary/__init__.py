@@ -1,1 +1,5 @@
-"""The Markdown summary of a run."""
+"""The Markdown summary of a run.
+
+write     the file
+markdown  PURE: figures become Markdown
+"""

@@ -1,4 +1,4 @@
-"""PURE. Figures → the Markdown summary: the sections of the specification, then what a curator asks next.
+"""PURE. Figures → the Markdown summary: the sections of the specification, then those that a curator needs next.
 
 Every text from outside goes through `reporter.escape`; sections that would be empty are left out, except for those
 that the specification names.
@@ -99,7 +99,7 @@ def _overall(figures: Figures) -> str:
 def _depths(figures: Figures) -> str:
     rows = []
     for row in figures.depths:
-        name = "no followed way" if row.depth is None else "0 (Quality)" if row.depth == 0 else f"{row.depth:,}"
+        name = "no followed path" if row.depth is None else "0 (Quality)" if row.depth == 0 else f"{row.depth:,}"
         if row.depth is not None or row.new_domains or row.crawled:
             rows.append((name, f"{row.crawled:,}", f"{row.new_domains:,}"))
     return "## Depth Breakdown\n\n" + table(("Depth", "Pages", "New Domains"), rows)
@@ -121,7 +121,7 @@ def _domain_line(domain: DomainFigures) -> str:
         facts += f", depth {domain.depth_low}"
         if domain.depth_high != domain.depth_low:
             facts += f"-{domain.depth_high}"
-    # "Fully crawled" is what quality domains are meant to be; where one is not (yet), it says so.
+    # The heading says "fully crawled"; the line of a domain that is not (yet) says so.
     if domain.klass == "quality" and domain.waiting:
         facts += f", {domain.waiting:,} waiting"
     if domain.klass == "quality" and domain.closed:
@@ -156,7 +156,7 @@ def _errors(figures: Figures) -> str:
     return text
 
 
-# -- what a curator asks next -----------------------------------------------------------------------------------
+# -- sections for a curator -------------------------------------------------------------------------------------
 
 
 def _most_linked(figures: Figures) -> str:
@@ -193,8 +193,8 @@ def _dead_links(figures: Figures) -> str:
         total = figures.dead_links_total[domain]
         parts.append(f"### {markdown(domain)} ({counted(total, 'dead link')})")
         text = table(
-            ("Dead Link", "Answer", "Stands On"),
-            ((code(link.url), str(link.status or ""), _stands_on(link)) for link in some),
+            ("Dead Link", "Answer", "Found On"),
+            ((code(link.url), str(link.status or ""), _found_on(link)) for link in some),
         )
         parts.append(text + _showing(len(some), total))
     rest = len(figures.dead_links_total) - shown
@@ -206,12 +206,12 @@ def _dead_links(figures: Figures) -> str:
 def _moved_links(figures: Figures) -> str:
     if not figures.moved_links:
         return ""
-    rows = ((code(link.url), code(link.target or ""), _stands_on(link)) for link in figures.moved_links)
-    text = "## Redirected Links Worth Updating\n\n" + table(("Link", "Leads for Good To", "Stands On"), rows)
+    rows = ((code(link.url), code(link.target or ""), _found_on(link)) for link in figures.moved_links)
+    text = "## Redirected Links Worth Updating\n\n" + table(("Link", "Permanently Redirects To", "Found On"), rows)
     return text + _showing(len(figures.moved_links), figures.moved_links_total)
 
 
-def _stands_on(link: MendableLink) -> str:
+def _found_on(link: MendableLink) -> str:
     rest = link.pages - len(link.examples)
     parts = [code(url) for url in link.examples]
     if rest > 0:

@@ -3,8 +3,8 @@
     write_summary(database: Path, path: Path, *, run: int | None = None) -> None
     render(database: Path, *, run: int | None = None) -> str
 
-Both raise `reporter.queries.NoDatabase` (no such file), `NotAMap` (not a Sumi-Ripple database, or a newer one) and
-`NoSuchRun`, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
+Both raise (`crawler.database.errors`) NoDatabase (no such file), NotAMap (not a Sumi-Ripple database, or a newer one)
+and NoSuchRun, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
 there is none, and replaces the file as a whole: a reader sees the old one or the new one. It raises
 `NotWritten` where that cannot be done.
 """
@@ -21,7 +21,7 @@ from reporter.survey import survey
 
 
 class NotWritten(SumiError):
-    """The summary cannot be written where the config wants it; the map is whole."""
+    """The summary cannot be written to its configured path; the map is complete."""
 
 
 def write_summary(database: Path, path: Path, *, run: int | None = None) -> None:

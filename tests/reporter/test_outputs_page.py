@@ -11,8 +11,9 @@ import pytest
 
 from reporter import figures, stats
 from reporter.explain import explanation as explain
+from reporter.explain import facts
 from reporter.export import formats
-from reporter.export import graph as export
+from reporter.export.levels import DomainGraph, PageGraph
 from tests.reporter.terrain import config_for, rich_map
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
@@ -58,12 +59,12 @@ def test_every_member_of_an_explanation_is_described(page: str, database: Path) 
     for url in ("https://friend.test/", "https://q.test/old"):
         for name in names(json.loads(explain.explain(config_for(), database, url).json())):
             assert f"`{name}`" in text, name
-    assert f"version {explain.VERSION}" in text
+    assert f"version {facts.VERSION}" in text
 
 
 def test_every_attribute_of_an_export_is_described(page: str) -> None:
     text = part(page, "Export")
-    for schema in (export._Pages.schema, export._Domains.schema):
+    for schema in (PageGraph.schema, DomainGraph.schema):
         for name, _ in (*schema.node, *schema.edge):
             assert f"`{name}`" in text or name.startswith("pages_"), name
     assert all(name in text.lower() for name in ("gexf", "graphml", "csv", "json lines"))

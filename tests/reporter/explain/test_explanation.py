@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawler.config import load as configuration
+from crawler.database.errors import NotAMap
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import UrlError, domain_of
 from reporter.explain.explanation import Explanation, explain
-from reporter.queries import NotAMap
 from tests.reporter.terrain import FOLLOWED, NOT_FOLLOWED, REDIRECT, MapBuilder, config_for, plain_depths, rich_map
 
 ORIGINS = ("q.test", "*.wild.test")
@@ -223,13 +223,13 @@ def test_before_the_first_crawl_the_config_alone_answers(tmp_path: Path, config:
         ("https://q.test/gone", "dead_link", "must bring the page back"),
         ("https://ads.test/x", "blacklisted", "the domain would be discovered"),
         ("https://hub.test/00", "stubbed", "must leave [[stub]]"),
-        ("https://later.test/", "queued", "waits its turn"),
+        ("https://later.test/", "queued", "waits for its turn"),
         ("https://far0.test/", "depth_exceeded", "max-depth must be 3 or more"),
         ("https://nofollow.test/", "discovered", "obey-nofollow"),
         ("https://slow.test/0", "rate_limited", "answered 429"),
         ("https://busy.test/0", "request_limit_hit", "max-domain-requests"),
         ("https://denied.test/", "failed", "robots.txt must allow it (now: Disallow: /)"),
-        ("https://sleepy.test/", "failed", 'robots-unreachable be "allow"'),
+        ("https://sleepy.test/", "failed", 'robots-unreachable must be "allow"'),
         ("https://err0.test/", "unreachable", "accept https connections"),
         ("https://err2.test/", "unreachable", "ca-bundle"),
         ("https://err3.test/", "failed", "within the timeouts"),
@@ -277,7 +277,7 @@ def test_a_page_of_an_earlier_run_says_so(tmp_path: Path) -> None:
     b.page("https://q.test/")
     b.page("https://old.test/", "failed", error_message="http-500: x", seen_run=1, visited_run=1)
     facts = explain(config_for(), b.save(), "https://old.test/")
-    assert "run 2 has not met it" in facts.text()
+    assert "run 2 has not seen it" in facts.text()
     assert "must link to it again" in facts.text()
 
 

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import networkx as nx
 import pytest
 
+from crawler.database.errors import NoDatabase, NotAMap
 from reporter.export import formats
 from reporter.export.graph import FORMATS, LEVELS, ExportError, Filters, NotWritten, export
-from reporter.queries import NoDatabase, NotAMap
 from tests.reporter.terrain import FOLLOWED, MapBuilder, rich_map
 
 Graph = tuple[dict[str, dict[str, Any]], dict[tuple[str, str], dict[str, Any]]]

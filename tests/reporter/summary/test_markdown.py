@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from crawler.database.errors import NoDatabase, NoSuchRun, NotAMap
 from crawler.model.states import ERRORS
-from reporter.queries import NoDatabase, NoSuchRun, NotAMap
 from reporter.summary.write import NotWritten, render, write_summary
 from reporter.survey import survey
 from tests.reporter.terrain import MapBuilder, rich_map

@@ -1,4 +1,4 @@
-"""What a reader sees while a crawl is under way is what it would see if everything had been added up."""
+"""A reader sees the same while a crawl is under way as if all links had been summed up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reporter import queries
+from crawler.database.reader import open_map
+from reporter.queries.domain_links import domain_links, linked_by_quality, links_to_quality, mark_quality
+from reporter.queries.one_page import linking_pages, page_by_key
+from reporter.queries.overview import domains
 from tests.reporter.terrain import MapBuilder
 
 Q1, Q2, R1, X1, X2, Y1 = (
@@ -34,15 +37,15 @@ def build(path: Path, unsummed: tuple[str, ...]) -> Path:
 
 
 def seen(path: Path) -> dict[str, object]:
-    with queries.open_map(path) as connection:
-        queries.mark_quality(connection, queries.domains(connection).values())
-        target = queries.page_by_key(connection, X1)
+    with open_map(path) as reader:
+        mark_quality(reader, domains(reader).values())
+        target = page_by_key(reader, X1)
         assert target is not None
         return {
-            "linked by quality": queries.linked_by_quality(connection),
-            "links to quality": queries.links_to_quality(connection),
-            "domain links": list(queries.domain_links(connection)),
-            "linking pages": sorted(queries.linking_pages(connection, target.id, target.domain_id, 1)),
+            "linked by quality": linked_by_quality(reader),
+            "links to quality": links_to_quality(reader),
+            "domain links": list(domain_links(reader)),
+            "linking pages": sorted(linking_pages(reader, target.id, target.domain_id, 1)),
         }
 
 

@@ -1,0 +1,92 @@
+"""PURE. Everything that is known about one URL, as records."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from reporter.escape import json_text
+from reporter.explain.wording import in_words
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    url: str
+    depth: int
+    via: str  # start | link | redirect
+
+
+@dataclass(frozen=True, slots=True)
+class OriginDepth:
+    """A page's depth for one quality entry. `path` is empty where the map no longer has one."""
+
+    origin: str
+    depth: int
+    path: tuple[PathStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """`outcome` is domain_states.robots_outcome (None: never asked); `rule` is the deciding line, if there is one."""
+
+    outcome: str | None
+    fetched_at: str | None
+    rule: str | None
+    allowed: bool | None
+    crawl_delay: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHere:
+    url: str
+    kind: str  # link | nofollow | redirect
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that is known. Fields that only a page in the map has are None or empty for a URL never seen."""
+
+    url: str
+    key: str
+    wire: str
+    domain: str
+    klass: str
+    rule: str | None  # the pattern that decides the class
+    rule_list: str | None  # quality | blacklist | stub
+    rule_line: int | None
+    config: str | None
+    class_in_map: str | None
+    is_known: bool
+    newest_run: int | None
+    state: str | None
+    status: int | None
+    error: str | None
+    title: str | None
+    content_type: str | None
+    visited_at: str | None
+    visited_run: int | None
+    discovered_at: str | None
+    first_run: int | None
+    last_run: int | None
+    redirect_to: str | None
+    redirects_from_here: tuple[str, ...]
+    depths: tuple[OriginDepth, ...]
+    max_depth: int
+    robots: Robots
+    trap: str | None
+    family: str | None
+    family_closed: str | None  # the error that new pages of its family get
+    closed: str | None
+    requests: int | None
+    linked_from: tuple[LinkHere, ...]
+    linked_from_total: int
+    to_be_crawled: tuple[str, ...]
+
+    def json(self) -> str:
+        fields = asdict(self)
+        fields["class"] = fields.pop("klass")
+        return json_text({"v": VERSION, "kind": "explanation", **fields})
+
+    def text(self) -> str:
+        return in_words(self)

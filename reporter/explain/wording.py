@@ -1,0 +1,128 @@
+"""PURE. An explanation in words, for one screen."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from reporter.escape import counted, plain
+from reporter.figures import is_listed, whole_seconds
+
+if TYPE_CHECKING:
+    from reporter.explain.facts import Explanation
+
+_LINKS_SHOWN = 6  # pages that link here
+
+
+def in_words(facts: Explanation) -> str:
+    """The whole text."""
+    rows: list[tuple[str, str]] = []
+    if facts.wire != facts.key:
+        rows.append(("asked for as", plain(facts.wire, 200)))
+    rows.append(("class", _class_words(facts)))
+    if facts.is_known:
+        rows += _known_rows(facts)
+    else:
+        rows.append(("state", "never seen" if facts.newest_run else "never seen: nothing has been crawled yet"))
+        if facts.trap:
+            rows.append(("trap", plain(facts.trap)))
+        elif facts.family_closed:
+            rows.append(("trap", plain(facts.family_closed)))
+    rows.append(("robots.txt", _robots_words(facts)))
+    lines = [plain(facts.key)]
+    for name, value in rows:
+        first, *others = value.split("\n")
+        lines.append(f"  {name:<14}{first}")
+        lines += [f"  {'':<14}{other}" for other in others]
+    lines.append("")
+    lines += [f"  {line}" for line in facts.to_be_crawled]
+    return "\n".join(lines) + "\n"
+
+
+def _class_words(facts: Explanation) -> str:
+    if facts.rule is None:
+        words = f"{facts.klass}: {facts.domain} is in none of the lists"
+    else:
+        where = ""
+        if facts.config:
+            line = f":{facts.rule_line}" if facts.rule_line else ""
+            where = f" ({PurePath(facts.config).name}{line})"
+        words = f'{facts.klass}, by [[{facts.rule_list}]] domain = "{facts.rule}"{where}'
+    if facts.class_in_map and facts.class_in_map != facts.klass:
+        words += f"\nin the map it is {facts.class_in_map}: the map was built under another config"
+    return words
+
+
+def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
+    rows = [("state", _state_words(facts))]
+    if facts.error:
+        rows.append(("error", plain(facts.error, 200)))
+    if facts.title:
+        rows.append(("title", plain(facts.title, 100)))
+    if facts.redirects_from_here:
+        rows.append(("redirects to", "\n".join(plain(url, 200) for url in facts.redirects_from_here[:3])))
+    seen = f"first in run {facts.first_run}, last in run {facts.last_run}"
+    if facts.last_run != facts.newest_run:
+        seen += f"; run {facts.newest_run} has not seen it"
+    rows.append(("seen", seen))
+    rows += _depth_rows(facts)
+    rows.append(("linked from", _links_words(facts)))
+    return rows
+
+
+def _state_words(facts: Explanation) -> str:
+    words = str(facts.state)
+    if facts.visited_run is not None:
+        words += f" since run {facts.visited_run}"
+        if facts.visited_at:
+            words += f" ({whole_seconds(plain(facts.visited_at))})"
+        if facts.status is not None:
+            words += f", HTTP {facts.status}"
+    elif facts.discovered_at:
+        words += f", found in run {facts.first_run} ({whole_seconds(plain(facts.discovered_at))})"
+    return words
+
+
+def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
+    if not facts.depths:
+        return [("depth", "none: no followed path leads here from a quality domain")]
+    shown = [f"{entry.depth} from {entry.origin}" for entry in facts.depths[:4]]
+    if len(facts.depths) > 4:
+        shown.append(f"and from {counted(len(facts.depths) - 4, 'other')}")
+    rows = [("depth", ", ".join(shown))]
+    nearest = facts.depths[0]
+    if nearest.path:
+        arrows = {"start": "   ", "link": "-> ", "redirect": "=> "}
+        steps = [f"{step.depth}  {arrows[step.via]}{plain(step.url, 200)}" for step in nearest.path]
+        if len(steps) > 9:
+            steps = [*steps[:4], f"   … {len(steps) - 8} more …", *steps[-4:]]
+        rows.append(("shortest path", "\n".join(steps)))
+    else:
+        rows.append(("shortest path", "not in the map any more: pages of the path have been crawled again"))
+    return rows
+
+
+def _links_words(facts: Explanation) -> str:
+    if not facts.linked_from_total:
+        return "no page in the map (a seed, or its links are gone)"
+    marks = {"link": "", "nofollow": "  (not followed)", "redirect": "  (redirect)"}
+    lines = [counted(facts.linked_from_total, "page")]
+    lines += [plain(link.url, 200) + marks[link.kind] for link in facts.linked_from[:_LINKS_SHOWN]]
+    if facts.linked_from_total > _LINKS_SHOWN:
+        lines.append(f"... and {counted(facts.linked_from_total - _LINKS_SHOWN, 'more page')}")
+    return "\n".join(lines)
+
+
+def _robots_words(facts: Explanation) -> str:
+    known = facts.robots
+    if known.outcome is None:
+        return "never requested: the domain is not visited" if is_listed(facts.klass) else "not requested yet"
+    fetched = f" (fetched {whole_seconds(plain(known.fetched_at))})" if known.fetched_at else ""
+    if known.outcome == "unreachable":
+        return f"could not be read{fetched}"
+    if known.outcome == "allow-all":
+        return f"there is none: everything is allowed{fetched}"
+    word = "allowed" if known.allowed else "denied"
+    by = f" by `{plain(known.rule, 120)}`" if known.rule else ", no rule applies to it"
+    delay = f"; Crawl-delay {known.crawl_delay:g} s" if known.crawl_delay else ""
+    return f"{word}{by}{delay}{fetched}"
