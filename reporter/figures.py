@@ -99,7 +99,7 @@ class LinkBack:
 
 
 @dataclass(frozen=True, slots=True)
-class MendableLink:
+class FixableLink:
     """A link on pages of a quality domain that its owner may want to change. `target`: the URL to change it to."""
 
     domain: str
@@ -158,9 +158,9 @@ class Figures:
     linked_total: int = 0
     top_linking_back: list[LinkBack] = field(default_factory=list)
     linking_back_total: int = 0
-    dead_links: list[MendableLink] = field(default_factory=list)
+    dead_links: list[FixableLink] = field(default_factory=list)
     dead_links_total: dict[str, int] = field(default_factory=dict)  # by quality domain
-    moved_links: list[MendableLink] = field(default_factory=list)
+    moved_links: list[FixableLink] = field(default_factory=list)
     moved_links_total: int = 0
     closed: list[ClosedDomain] = field(default_factory=list)
     traps: list[Trap] = field(default_factory=list)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
 from reporter import counting, figures
-from reporter.figures import TOP, Figures, MendableLink
+from reporter.figures import TOP, Figures, FixableLink
 from reporter.queries import broken_links, domain_links, overview
 from reporter.queries.one_page import urls_of
 from reporter.queries.rows import BrokenLink, DomainRow
 
-MENDABLE_PER_DOMAIN = 10
-MENDABLE_DOMAINS = 20
+FIXABLE_PER_DOMAIN = 10
+FIXABLE_DOMAINS = 20
 CUT_PAGES = 10
 
 
@@ -75,7 +75,7 @@ def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainR
             for number, _, links in back[:TOP]
         ],
         "linking_back_total": len(back),
-        "dead_links": _mendable(reader, _some_of_each(dead), domains, {}),
+        "dead_links": _fixable(reader, _some_of_each(dead), domains, {}),
         "dead_links_total": _by_domain(dead, domains),
         "moved_links": _moved(reader, moved, domains),
         "moved_links_total": len(moved),
@@ -97,31 +97,31 @@ def _by_domain(links: list[BrokenLink], domains: Mapping[int, DomainRow]) -> dic
 def _some_of_each(links: list[BrokenLink]) -> list[BrokenLink]:
     """The first few links of each of the domains with the most."""
     counts = Counter(link.domain_id for link in links)
-    worst = {domain for domain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MENDABLE_DOMAINS]}
+    worst = {domain for domain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FIXABLE_DOMAINS]}
     kept = []
     shown: Counter[int] = Counter()
     for link in links:
-        if link.domain_id in worst and shown[link.domain_id] < MENDABLE_PER_DOMAIN:
+        if link.domain_id in worst and shown[link.domain_id] < FIXABLE_PER_DOMAIN:
             shown[link.domain_id] += 1
             kept.append(link)
     return kept
 
 
-def _moved(reader: MapReader, links: list[BrokenLink], domains: Mapping[int, DomainRow]) -> list[MendableLink]:
+def _moved(reader: MapReader, links: list[BrokenLink], domains: Mapping[int, DomainRow]) -> list[FixableLink]:
     most = sorted(links, key=lambda link: (-link.pages, domains[link.domain_id].domain, link.target))[:TOP]
-    return _mendable(reader, most, domains, broken_links.moved_to(reader, {link.target for link in most}))
+    return _fixable(reader, most, domains, broken_links.moved_to(reader, {link.target for link in most}))
 
 
-def _mendable(
+def _fixable(
     reader: MapReader,
     links: list[BrokenLink],
     domains: Mapping[int, DomainRow],
     targets: Mapping[int, int],
-) -> list[MendableLink]:
+) -> list[FixableLink]:
     wanted = {page for link in links for page in (link.target, *link.examples)} | set(targets.values())
     urls = urls_of(reader, wanted)
     return [
-        MendableLink(
+        FixableLink(
             domain=domains[link.domain_id].domain,
             url=urls[link.target][0],
             status=urls[link.target][2],

@@ -25,10 +25,17 @@ PURE = {
     "crawler.schedule.turns",
     "crawler.visit.flow",
     "crawler.model.messages",
+    "crawler.database.format",
+    "crawler.database.ids",
     "ingest.rules.depth",
     "ingest.rules.page_state",
-    "reporter.figures",
+    "reporter.counting",
+    "reporter.error_categories",
     "reporter.escape",
+    "reporter.explain.facts",
+    "reporter.explain.wording",
+    "reporter.export.formats",
+    "reporter.figures",
     "reporter.summary.markdown",
 }
 PURE_WITH = {

@@ -1,1 +1,1 @@
-"""PURE. The state of a page and its depths, from everything that is known of it."""
+"""Pure functions: the state of a page and its depths, from everything that is known of it."""

@@ -110,13 +110,13 @@ class PageWriter:
     def write_moves(self, done: Changes) -> None:
         """Pages of which nothing but the depths changed, however many. Empties `done.moves`."""
         index, nearest = self._index, self._distances.nearest
-        ways: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
+        groups: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
         for number, before in done.moves.items():
-            ways.setdefault((before, index.reaches[number]), []).append(number)
+            groups.setdefault((before, index.reaches[number]), []).append(number)
         standings: dict[int, list[int]] = {}  # reach → pages
         ranks: dict[int, list[int]] = {}  # depth → pages
         depths: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
-        for (was, now), numbers in ways.items():
+        for (was, now), numbers in groups.items():
             before, after = index.values[was], index.values[now]
             standings.setdefault(after, []).extend(numbers)
             depths[before, after] = numbers

@@ -4,6 +4,6 @@ explanation    gathers the facts
 facts          PURE: the facts, as records; text and JSON
 shortest_path  a path of followed links to the page
 config_lines   the line of the config file that lists a domain
-remedies       PURE: advice
+remedies       advice
 wording        PURE: the facts in words
 """

@@ -1,4 +1,4 @@
-"""PURE. The changes that would make a page crawled: one or two sentences, from all that is known of it."""
+"""The changes that would make a page crawled: one or two sentences, from all that is known of it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from reporter.figures import (
     TOP,
     DomainFigures,
     Figures,
-    MendableLink,
+    FixableLink,
     Reference,
     duration_words,
     is_listed,
@@ -211,7 +211,7 @@ def _moved_links(figures: Figures) -> str:
     return text + _showing(len(figures.moved_links), figures.moved_links_total)
 
 
-def _found_on(link: MendableLink) -> str:
+def _found_on(link: FixableLink) -> str:
     rest = link.pages - len(link.examples)
     parts = [code(url) for url in link.examples]
     if rest > 0:

@@ -11,17 +11,15 @@ import pytest
 
 from crawler.database.digest import digest, parts
 from crawler.database.errors import StoreError
-from crawler.database.format import SCHEMA_VERSION
-from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, changed, dump, parse
-from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
+from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, dump, parse
+from crawler.model.settings import Config
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import RoleTaken
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, segments
 from ingest.loop import Ingest, gathering_time, run_ingest
-from ingest.replay import ReplayError, replay
+from ingest.replay import replay
 from ingest.sqlite import domain_sums as sums
-from ingest.sqlite import setup
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
 
@@ -321,122 +319,11 @@ def test_a_deleted_database_is_rebuilt_from_the_spools(rules: Config) -> None:
     assert digest(rules.output.database_path) == before
 
 
-def test_replay_gives_the_same_digest_and_says_so_for_parts_too(rules: Config, tmp_path: Path) -> None:
-    write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", results()[:3])
-    write(rules, "fetcher-02", results()[3:])
-    drain(rules)
-    report = replay(rules, tmp_path / "fresh.db", compare=rules.output.database_path)
-    assert digest(tmp_path / "fresh.db") == digest(rules.output.database_path)
-    assert report.difference is not None and report.difference.states == ()
-    db = sqlite3.connect(tmp_path / "fresh.db")
-    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert {row[0] for row in db.execute("SELECT writer FROM spool_positions")} == {
-        "scheduler",
-        "fetcher-01",
-        "fetcher-02",
-    }
-
-
-def test_replay_until_and_run_take_a_part(rules: Config, tmp_path: Path) -> None:
-    early, late = results()[:2], [changed(r, at=LATER) for r in results()[2:] if isinstance(r, PageResult)]
-    write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", [*early, *late])
-    write(rules, "fetcher-02", begun(2, LATER))
-    assert replay(rules, tmp_path / "a.db", until="2026-01-01T12:00:00Z").results == 3
-    assert replay(rules, tmp_path / "b.db", run=2).results == 1
-
-
-def test_replay_never_writes_over_a_file_and_wants_spools(rules: Config, tmp_path: Path) -> None:
-    with pytest.raises(ReplayError, match="no result spools"):
-        replay(rules, tmp_path / "new.db")
-    (tmp_path / "old.db").write_text("mine")
-    with pytest.raises(ReplayError, match="exists already"):
-        replay(rules, tmp_path / "old.db")
-    assert (tmp_path / "old.db").read_text() == "mine"
-
-
 def test_a_second_ingest_is_refused_with_a_sentence(rules: Config) -> None:
     workspace = FileWorkspace(rules.workspace)
     workspace.prepare()
     with workspace.take_role("ingest"), pytest.raises(RoleTaken, match="another ingest is already at work"):
         run_ingest(rules, drain=True)
-
-
-def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
-    rules.output.database_path.parent.mkdir(parents=True, exist_ok=True)
-    rules.output.database_path.write_bytes(b"this is not a database, it is a text of some length" * 100)
-    with pytest.raises(StoreError, match="replay"):
-        Store(rules.output.database_path, rules)
-
-
-def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
-    rules: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A kill -9 takes the transaction with it; so does a connection that nobody commits on."""
-    whole = setup.set_meta
-
-    def die(db: sqlite3.Connection, name: str, value: str) -> None:
-        whole(db, name, value)
-        db.close()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(setup, "set_meta", die)
-        Store(rules.output.database_path, rules)
-    store = Store(rules.output.database_path, rules)
-    assert store.is_fresh
-    store.close()
-
-
-def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None:
-    write(rules, "scheduler", begun())
-    write(rules, "fetcher-01", results()[:2])
-    drain(rules)
-    with sqlite3.connect(rules.output.database_path) as db:
-        db.executescript(
-            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
-            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
-        )
-    db.close()
-    write(rules, "fetcher-01", results()[2:])
-    drain(rules)
-    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
-    store = Store(rules.output.database_path, rules)
-    assert store.meta("schema_version") == str(SCHEMA_VERSION)
-    store.close()
-
-
-def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
-    path = rules.output.database_path
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE recipes (name)")
-    db.commit()
-    db.close()
-    with pytest.raises(StoreError, match="another program"):
-        Store(path, rules)
-    path.unlink()
-    store = Store(path, rules)
-    store.set_meta("schema_version", "99")
-    store.close()
-    with pytest.raises(StoreError, match="format 99"):
-        Store(path, rules)
-
-
-def test_results_of_old_runs_are_dropped_only_when_the_config_says_so(rules: Config) -> None:
-    workspace = FileWorkspace(rules.workspace)
-    for run in (1, 2, 3):
-        write(rules, "scheduler", [*begun(run), RunEvent(run, AT, "finished")])
-        write(rules, "fetcher-01", results(run))
-        drain(rules)
-    assert len(segments(workspace.layout.results_of("fetcher-01"))) == 3
-    keeping = replace(rules, spool=SpoolSettings(results=2))
-    write(rules, "scheduler", [*begun(4), RunEvent(4, AT, "finished")])
-    write(rules, "fetcher-01", results(4))
-    drain(keeping)
-    assert segments(workspace.layout.results_of("fetcher-01")) == [3, 4]
-    with pytest.raises(StoreError, match="results before run #3 are gone"):
-        start(replace(keeping, crawler=CrawlerSettings(max_depth=1)))
 
 
 def test_a_place_behind_the_end_of_a_replaced_spool_is_not_trusted(rules: Config) -> None:

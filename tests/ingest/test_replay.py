@@ -15,7 +15,7 @@ from crawler.model.settings import Config
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, segment_path, segments
 from ingest.loop import run_ingest
-from ingest.replay import replay
+from ingest.replay import ReplayError, replay
 from tests.ingest.terrains import AT, Terrain, read_after, read_database, read_plainly, results_of
 from tests.ingest.test_loop import LATER, ONE, QA, QB, TWO, begun, drain, results, web, write
 
@@ -244,3 +244,38 @@ def test_a_database_that_is_damaged_inside_is_refused_with_a_sentence_that_names
     assert any("damaged" in line and "sumi-ripple replay" in line for line in caplog.messages), caplog.messages
     replay(rules, tmp_path / "new.db")
     assert read_database(tmp_path / "new.db") == read_plainly(web(), 2)
+
+
+def test_replay_gives_the_same_digest_and_says_so_for_parts_too(rules: Config, tmp_path: Path) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[:3])
+    write(rules, "fetcher-02", results()[3:])
+    drain(rules)
+    report = replay(rules, tmp_path / "fresh.db", compare=rules.output.database_path)
+    assert digest(tmp_path / "fresh.db") == digest(rules.output.database_path)
+    assert report.difference is not None and report.difference.states == ()
+    db = sqlite3.connect(tmp_path / "fresh.db")
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert {row[0] for row in db.execute("SELECT writer FROM spool_positions")} == {
+        "scheduler",
+        "fetcher-01",
+        "fetcher-02",
+    }
+
+
+def test_replay_until_and_run_take_a_part(rules: Config, tmp_path: Path) -> None:
+    early, late = results()[:2], [changed(r, at=LATER) for r in results()[2:] if isinstance(r, PageResult)]
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", [*early, *late])
+    write(rules, "fetcher-02", begun(2, LATER))
+    assert replay(rules, tmp_path / "a.db", until="2026-01-01T12:00:00Z").results == 3
+    assert replay(rules, tmp_path / "b.db", run=2).results == 1
+
+
+def test_replay_never_writes_over_a_file_and_wants_spools(rules: Config, tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match="no result spools"):
+        replay(rules, tmp_path / "new.db")
+    (tmp_path / "old.db").write_text("mine")
+    with pytest.raises(ReplayError, match="exists already"):
+        replay(rules, tmp_path / "old.db")
+    assert (tmp_path / "old.db").read_text() == "mine"

@@ -14,7 +14,7 @@ from reporter.explain import explanation as explain
 from reporter.explain import facts
 from reporter.export import formats
 from reporter.export.levels import DomainGraph, PageGraph
-from tests.reporter.terrain import config_for, rich_map
+from tests.reporter.terrain import config_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
 
@@ -22,11 +22,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
 @pytest.fixture(scope="module")
 def page() -> str:
     return PAGE.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return rich_map(tmp_path_factory.mktemp("rich") / "map.db")
 
 
 def part(page: str, title: str) -> str:

@@ -10,12 +10,7 @@ import pytest
 from crawler.database.errors import NoDatabase
 from reporter.stats import BY, stats
 from reporter.survey import survey
-from tests.reporter.terrain import MapBuilder, rich_map
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return rich_map(tmp_path_factory.mktemp("rich") / "map.db")
+from tests.reporter.terrain import MapBuilder
 
 
 def test_the_json_holds_the_summarys_figures(database: Path) -> None:

@@ -1,0 +1,74 @@
+"""Runs: their rows, and the indexes that exist only between them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from crawler.model.records import RunEvent
+from ingest.sqlite.run_rows import begin_run, last_run, reopen_run, write_run_events
+from ingest.sqlite.schema import READING_INDEXES, TABLES
+from tests.ingest.terrains import AT
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    made = sqlite3.connect(":memory:", isolation_level=None)
+    made.executescript(TABLES)
+    yield made
+    made.close()
+
+
+def rows(db: sqlite3.Connection) -> list[tuple]:
+    return db.execute("SELECT id, status, started_at, finished_at, config_hash FROM runs").fetchall()
+
+
+def indexes(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")} & set(
+        READING_INDEXES
+    )
+
+
+def test_a_run_begins_with_clear_tables(db: sqlite3.Connection) -> None:
+    assert last_run(db) == (0, "")
+    begin_run(db, 1, "", "")
+    db.execute("INSERT INTO frontier VALUES (1, 1, 0, '', 1)")
+    db.execute("INSERT INTO held_results VALUES (1, 1, x'')")
+    db.execute("INSERT INTO closed_families VALUES (1, 1, '', '', '', '[]')")
+    begin_run(db, 2, AT, "hash")
+    assert last_run(db) == (2, "running")
+    assert rows(db)[1] == (2, "running", AT, None, "hash")
+    for table in ("frontier", "held_results", "closed_families"):
+        assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+def test_reading_indexes_exist_only_while_no_run_is_under_way(db: sqlite3.Connection) -> None:
+    begin_run(db, 1, AT, "")
+    assert not indexes(db)
+    write_run_events(db, [RunEvent(1, AT, "finished")])
+    assert indexes(db) == set(READING_INDEXES)
+    begin_run(db, 2, AT, "")
+    assert not indexes(db)
+
+
+def test_events_set_the_status_and_a_finished_run_stays_finished(db: sqlite3.Connection) -> None:
+    begin_run(db, 1, "", "")
+    write_run_events(db, [RunEvent(1, AT, "started", "c", "m")])
+    assert rows(db) == [(1, "running", AT, None, "c")]
+    write_run_events(db, [RunEvent(1, AT, "interrupted")])
+    assert rows(db) == [(1, "interrupted", AT, AT, "c")]
+    write_run_events(db, [RunEvent(1, AT, "resumed")])
+    assert rows(db) == [(1, "running", AT, None, "c")]
+    write_run_events(db, [RunEvent(1, AT, "finished"), RunEvent(1, AT, "interrupted")])
+    assert rows(db) == [(1, "completed", AT, AT, "c")]
+
+
+def test_a_rebuilt_map_with_pages_to_visit_can_be_resumed(db: sqlite3.Connection) -> None:
+    begin_run(db, 1, "", "")
+    write_run_events(db, [RunEvent(1, AT, "finished")])
+    reopen_run(db, 1)
+    assert last_run(db) == (1, "interrupted")
+    write_run_events(db, [RunEvent(1, AT, "resumed")])
+    assert not indexes(db)

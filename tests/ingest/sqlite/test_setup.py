@@ -1,0 +1,75 @@
+"""A map before its first batch: made in one transaction, upgraded, or refused with a sentence."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from crawler.database.errors import StoreError
+from crawler.database.format import SCHEMA_VERSION
+from crawler.model.settings import Config
+from ingest.sqlite import setup
+from ingest.sqlite.store import Store
+from tests.ingest.terrains import read_database, read_plainly
+from tests.ingest.test_loop import begun, drain, results, web, write
+
+
+def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
+    rules.output.database_path.parent.mkdir(parents=True, exist_ok=True)
+    rules.output.database_path.write_bytes(b"this is not a database, it is a text of some length" * 100)
+    with pytest.raises(StoreError, match="replay"):
+        Store(rules.output.database_path, rules)
+
+
+def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
+    rules: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill -9 takes the transaction with it; so does a connection that nobody commits on."""
+    whole = setup.set_meta
+
+    def die(db: sqlite3.Connection, name: str, value: str) -> None:
+        whole(db, name, value)
+        db.close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(setup, "set_meta", die)
+        Store(rules.output.database_path, rules)
+    store = Store(rules.output.database_path, rules)
+    assert store.is_fresh
+    store.close()
+
+
+def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results()[:2])
+    drain(rules)
+    with sqlite3.connect(rules.output.database_path) as db:
+        db.executescript(
+            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
+            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
+        )
+    db.close()
+    write(rules, "fetcher-01", results()[2:])
+    drain(rules)
+    assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+    store = Store(rules.output.database_path, rules)
+    assert store.meta("schema_version") == str(SCHEMA_VERSION)
+    store.close()
+
+
+def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
+    path = rules.output.database_path
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE recipes (name)")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError, match="another program"):
+        Store(path, rules)
+    path.unlink()
+    store = Store(path, rules)
+    store.set_meta("schema_version", "99")
+    store.close()
+    with pytest.raises(StoreError, match="format 99"):
+        Store(path, rules)
