@@ -5,7 +5,7 @@
         transport.send(Request("GET", "https://tricks.test/drip-body"))
         server.log                                    # [(monotonic seconds, host, method, path), …]
 
-Hosts are told apart by SNI (which certificate) and Host header (which site):
+Hosts are distinguished by SNI (the certificate) and Host header (the site):
 
 - `tricks.test` and every other name: the paths in `TRICKS`, robots.txt allows all; `/` links to all of them
 - `expired.test`, `self-signed.test`, `wrong-host.test`, `old-tls.test`, `plain-http.test`, `slow-tls.test`,
@@ -119,7 +119,7 @@ class Exchange:
             self.send(piece)
 
     def hang(self) -> None:
-        """Say nothing more; wait for the client to leave."""
+        """Send nothing more; wait until the client hangs up."""
         end = time.monotonic() + self.server.patience
         while time.monotonic() < end and not self.server.is_stopping:
             readable, _, _ = select.select([self.sock], [], [], 0.05)
@@ -943,7 +943,7 @@ class HostileServer:
     # -- for the tricks
 
     def count(self, host: str, path: str) -> int:
-        """How often this host was asked for this path ("": for anything), this time included."""
+        """Requests to this host for this path ("": for any path), this one included."""
         with self._lock:
             return self._counts[host, path]
 

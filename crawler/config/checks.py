@@ -1,4 +1,4 @@
-"""What a single setting may be: small checks that turn a TOML value into ours, or say what is allowed. PURE."""
+"""PURE. Checks of single settings: each turns a TOML value into ours, or says what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person wants to know of a valid configuration: what will hurt, what it means, how to begin one. PURE."""
+"""PURE. A valid configuration in words, for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from crawler.model.settings import Config
 from crawler.model.urls import normalize
 
-_SMALL_DELAY = 500
-_LARGE_BUDGET = 100_000
-_LARGE_DEPTH = 8
-_MOST_OF_A_KIND = 20
 _WIDTH = 100
 
 

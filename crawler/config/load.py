@@ -1,9 +1,9 @@
 """A TOML file → a frozen Config, or every mistake in it at once.
 
     config = load(Path("my.toml"))          # raises ConfigError
-    for warning in warnings(config): ...    # nothing is wrong, but it will hurt
+    for warning in warnings(config): ...    # valid, but likely to be regretted
 
-Each mistake names its key path, what was found there and what is allowed. Keys are those of the dataclasses in
+Each mistake names its key path, the value found and the values allowed. Keys are those of the dataclasses in
 `crawler.model.settings`, in kebab-case; every key is optional except the quality list.
 """
 
@@ -103,7 +103,7 @@ _TOP = (*_TABLES, *_LISTS, "workspace")
 
 
 class Mistake(NamedTuple):
-    """One thing that is wrong: where, what stands there, what may stand there."""
+    """One mistake: its place, the value found there, the values allowed there."""
 
     path: str
     found: str
@@ -178,7 +178,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 
 
 class _Loader:
-    """One file's way from dicts to settings; gathers the mistakes on the way."""
+    """Turns the dicts of one file into settings and collects every mistake."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -217,7 +217,7 @@ class _Loader:
     # -- the plain tables ------------------------------------------------------------------------------
 
     def _table(self, top: dict[str, Any], name: str) -> dict[str, Any]:
-        """The checked values of one table, by field name; what is wrong is left out and noted."""
+        """The checked values of one table, by field name; mistakes are left out and collected."""
         table = self._dict(top.get(name, {}), name)
         known = _TABLES[name]
         self._know(table, (*known, "resolve") if name == "network" else tuple(known), name)
@@ -380,7 +380,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _instead(key: str, known: tuple[str, ...], path: str) -> str:
-    """What may have been meant by an unknown key."""
+    """The known key that an unknown one resembles, as a hint."""
     plain = key.lower().replace("_", "-")
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.6)
     if close:

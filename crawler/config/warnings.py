@@ -1,4 +1,4 @@
-"""PURE. What a valid configuration allows but a person will regret."""
+"""PURE. Warnings about a valid configuration: settings that a person will regret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_OF_A_KIND = 20
 
 
 def warnings(config: Config) -> list[str]:
-    """What is allowed but will hurt, one sentence each, the worst first."""
+    """One sentence for each setting that is valid but harmful, the worst first."""
     return [
         *_at_most(_caught_seeds(config)),
         *_at_most(_in_two_lists(config)),

@@ -14,7 +14,7 @@ CONFIG_NAME = "demo.toml"
 
 @dataclass(frozen=True, slots=True)
 class DemoLimits:
-    """What tests and measurements set differently. Times in milliseconds."""
+    """Settings that tests and measurements change. Times in milliseconds."""
 
     max_depth: int = 2
     max_concurrent_pages_open: int = 16
@@ -43,7 +43,7 @@ def demo_toml(served: Served, limits: DemoLimits) -> str:
     blacklist = "\n".join(f"[[blacklist]]\ndomain = {_text(domain)}\n" for domain in BLACKLIST)
     stub = "\n".join(f"[[stub]]\ndomain = {_text(domain)}\n" for domain in STUB)
     return f"""# The demo terrain: invented websites, served by Sumi-Ripple itself on this machine.
-# Written anew for every demo crawl; copy it if you want to play with it.
+# Rewritten for every demo crawl; copy it before you change it.
 
 [crawler]
 max-depth = {limits.max_depth}                      # steps away from a quality domain

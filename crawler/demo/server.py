@@ -1,7 +1,7 @@
 """Serves a terrain over HTTPS on loopback: one process, one thread, one port for every name.
 
 `serve_terrain` starts it as a process of its own and stops it again; `python -m crawler.demo.server` does the
-same by hand. Names are told apart by SNI (which certificate) and by the Host header (which site). The
+same by hand. Names are distinguished by SNI (the certificate) and by the Host header (the site). The
 certificates come from a CA that lives as long as the server does.
 
 It is also the server of the benchmarks, so it is made to cost little: one epoll loop over non-blocking TLS
@@ -36,8 +36,8 @@ from crawler.demo.sites import Certificate, Terrain, response
 
 _HOST = re.compile(rb"\r\n[Hh][Oo][Ss][Tt]:[ \t]*([^\r\n]*)")
 _CLOSE = re.compile(rb"\r\n[Cc]onnection:[ \t]*close")
-_MOST_HEAD = 64 * 1024  # bytes of request head; nobody who means well sends more
-_LISTENER = -1  # stands for the listening socket among the connections' numbers
+_MOST_HEAD = 64 * 1024  # bytes of a request head; no honest client sends more
+_LISTENER = -1  # the listening socket among the connections' numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def serve_terrain(terrain: Terrain, folder: Path, *, log: bool = False) -> Itera
     )
     assert process.stdin is not None and process.stdout is not None
     try:
-        line = process.stdout.readline()  # it says where it is once it listens
+        line = process.stdout.readline()  # it prints its address once it listens
         if not line:
             raise RuntimeError(f"the demo server did not start (exit code {process.wait()})")
         yield _served(orjson.loads(line))
@@ -198,7 +198,7 @@ class Server:
         self._ticket = 0
         self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self._listener.setblocking(False)
-        # Bound and never listened on: connections are refused, and nobody else can take the port meanwhile.
+        # Bound and never listened on: connections are refused, and no other process can use the port meanwhile.
         self._closed = socket.socket()
         self._closed.bind(("127.0.0.1", 0))
         self._epoll = select.epoll()
@@ -257,7 +257,7 @@ class Server:
             self._epoll.register(connection.number, select.EPOLLIN)
 
     def _drop_idle(self) -> None:
-        """Out of descriptors: let go of the connection that has been there longest."""
+        """Out of descriptors: close the oldest idle connection."""
         for connection in self._connections.values():
             if connection.outgoing is None:
                 self._drop(connection)
@@ -275,7 +275,7 @@ class Server:
                 self._drop(connection)
                 return
             connection.incoming += received
-            self._take_requests(connection)
+            self._answer_requests(connection)
         except ssl.SSLWantReadError:
             self._watch(connection, select.EPOLLIN)
         except ssl.SSLWantWriteError:
@@ -283,7 +283,7 @@ class Server:
         except (OSError, ValueError):
             self._drop(connection)
 
-    def _take_requests(self, connection: Connection) -> None:
+    def _answer_requests(self, connection: Connection) -> None:
         """Answer every whole request that has come in, in order."""
         while connection.outgoing is None:
             end = connection.incoming.find(b"\r\n\r\n")
@@ -354,7 +354,7 @@ class Server:
                 try:
                     self._send(connection, data)
                     if connection.outgoing is None:
-                        self._take_requests(connection)
+                        self._answer_requests(connection)
                 except (OSError, ValueError):
                     self._drop(connection)
 
@@ -380,7 +380,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("demo-server"), help="where ca.pem and requests.log go")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--log", action="store_true", help="write a line for each request to requests.log")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end together with whoever started this")
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="end together with the process that started this"
+    )
     options = parser.parse_args(arguments)
     terrain: Terrain
     if options.terrain is None:

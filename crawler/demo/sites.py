@@ -1,4 +1,4 @@
-"""What a demo website is made of, and how it becomes bytes: values and pure functions, no sockets.
+"""PURE. The parts of a demo website, and their rendering to bytes.
 
 A terrain is anything with `certificates` and `answer`; the server asks it for every request and keeps the
 little state there is (how often a URL was asked for) itself.
@@ -29,7 +29,7 @@ class Certificate:
 class Answer:
     """The bytes of one response, ready for the wire.
 
-    `first` stands for the first answers to this URL, whatever the method; afterwards it is `data` for ever.
+    `first` are the first answers to this URL, for any method; every later answer is `data`.
     `delay` is how many seconds the server thinks about it.
     """
 
@@ -168,7 +168,7 @@ class SiteTerrain:
         return known
 
     def page(self, host: str, target: str) -> Page | None:
-        """The page behind a request target: with its query if a page has that, else by its path alone."""
+        """The page of a request target: by path and query if there is one, else by its path alone."""
         path = target.partition("?")[0]
         return self._pages.get((host, target)) or self._pages.get((host, path))
 
@@ -195,7 +195,7 @@ class SiteTerrain:
 
 
 def render_answer(site: Site, page: Page, method: str) -> bytes:
-    """What this page answers to GET or HEAD once it is well."""
+    """The page's answer to GET or HEAD after its `first` ones."""
     is_head = method == "HEAD"
     body = page.raw if page.raw is not None else b"" if page.location is not None else render_page(site, page)
     headers = page.headers if page.location is None else (("Location", page.location), *page.headers)

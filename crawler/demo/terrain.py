@@ -1,4 +1,4 @@
-"""The demo web: some two dozen invented sites about tea, maps, printing and gardens.
+"""PURE. The demo web: some two dozen invented sites about tea, maps, printing and gardens.
 
 Between them their pages end in every state that a finished crawl can hold, and they have most of what makes
 the real web hard: redirects of every kind, servers that falter, lie, refuse or limit, odd encodings, traps,
@@ -198,7 +198,7 @@ def _tea_almanac() -> Site:
 
 
 def _chart_room() -> Site:
-    """A quality domain: old encodings, a base href, files behind page-like names, a calendar without end."""
+    """A quality domain: old encodings, a base href, files with page-like names, a calendar without end."""
     return Site(
         "chart-room.test",
         "The Chart Room",
@@ -585,7 +585,7 @@ def _leaf_forest() -> Site:
 
 
 def _closed_doors() -> tuple[Site, ...]:
-    """Domains that let nobody in, each for a reason of its own."""
+    """Domains that cannot be visited, each for another reason."""
     return (
         Site("busy-counter.test", "The Busy Counter", (), robots="User-agent: *\nAllow: /\n", every_page=429),
         Site("foggy-harbour.test", "Foggy Harbour", (Page("/", "Foggy Harbour"),), robots="", robots_status=503),

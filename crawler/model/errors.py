@@ -1,16 +1,16 @@
-"""The one family of errors that a person is told about in a sentence, without a traceback."""
+"""PURE. Errors that the command line shows as one sentence, without a traceback."""
 
 from __future__ import annotations
 
 
 class SumiError(Exception):
-    """Something that the user can mend. Its text is what to say; `exit_code` is what to end with."""
+    """A problem that the user can mend. Its text is the sentence to print; `exit_code` ends the process."""
 
     exit_code = 1
 
 
 class UsageError(SumiError):
-    """The command was given something that it cannot use."""
+    """The command line or the config holds something that cannot be used."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""What a visit says to the transport and hears back: plain values, no sockets.
+"""PURE. Messages between a visit and the HTTP client: plain values, no sockets.
 
 A visit (see `crawler.visit`) yields a `Request` or a `Pause` and is sent a `Response`, a `Failure` or None.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class BodyWanted(StrEnum):
-    """How much of an answer's body is wanted."""
+    """The part of an answer's body that is to be read."""
 
     NOTHING = "nothing"  # HEAD, or only the headers matter
     HTML = "html"  # the body, if the status is 2xx and the headers say HTML
@@ -29,15 +29,15 @@ class Request:
 
 
 class RetryCounts(NamedTuple):
-    """How often a visit has come back so far: whoever makes it after a crash goes on counting from here.
+    """Retries of a visit so far. A visit that is repeated after a crash goes on counting from here.
 
-    `job` and `robots_host` are hashes: they only have to tell a visit, and a host, from others of the same domain.
+    `job` and `robots_host` are hashes: they only distinguish visits, and hosts, of one domain.
     """
 
-    job: int = 0  # whose visit; 0: nobody's
+    job: int = 0  # the visit's number; 0: none
     retries: int = 0
-    has_waited: bool = False  # a 429 has been waited out
-    robots_host: int = 0  # the host whose robots.txt could not be read as yet
+    has_waited: bool = False  # the wait after a 429 has passed
+    robots_host: int = 0  # the host whose robots.txt could not be read yet
     robots_tries: int = 0
 
 
@@ -46,7 +46,7 @@ NO_RETRIES = RetryCounts()
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let this much time pass (the domain's clock runs on) before the visit is asked again."""
+    """A wait before the visit continues. The domain's pacing runs on meanwhile."""
 
     seconds: float
     why: str

@@ -1,11 +1,11 @@
-"""What the stages say to each other: frozen records with one door in and one door out.
+"""PURE. Records that the stages exchange: frozen, read by `parse` and written by `dump` alone.
 
 Every record is one JSON object on one spool line. `v` is the format's version and `kind` says which
 record it is; `docs/pipeline.md` lists every field. The spool adds a checksum as the last member and
-checks it before a line gets here, so what `parse` rejects is a line of another version, not a torn one.
+checks it before a line gets here, so a line that `parse` rejects is of another version, not torn.
 
-The annotations are the format: what is read is held against them. Members that are not named here may be a newer
-program's, and are left out.
+The annotations are the format: every line is validated against them. Members that are not named here may come from a
+newer program and are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crawler.model.states import VISITED
 
 VERSION = 1
 
-_LARGEST = 2**62  # what a database can hold, and more than anything here counts
+_LARGEST = 2**62  # fits a database integer, and exceeds every count here
 Number = Annotated[int, msgspec.Meta(gt=-_LARGEST, lt=_LARGEST)]
 
 
@@ -62,7 +62,7 @@ class Job(_Record, frozen=True, tag="job"):
 
 
 class Closure(msgspec.Struct, frozen=True, gc=False):
-    """The rest of a domain is not to be visited in this run: a decision, so that replay need not make it.
+    """The decision not to visit the rest of a domain in this run. Replay reads it and does not make it again.
 
     reason: `rate-limited` (a 429), `request-limit` (the budget ran out; `limit` is that budget) or
     `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms).
@@ -74,7 +74,7 @@ class Closure(msgspec.Struct, frozen=True, gc=False):
 
 
 class PageResult(_Record, frozen=True, tag="page"):
-    """What became of one visit. Identity: (run, key); a second one of the same identity changes nothing.
+    """The result of one visit. Identity: (run, key); a second one of the same identity changes nothing.
 
     `state` is the word for `pages.state`. `base` and `hrefs` are raw, as the page wrote them. `redirect` is
     the absolute URL of a redirect that left the key. `closes` ends the domain's run together with this page,
@@ -105,7 +105,7 @@ class PageResult(_Record, frozen=True, tag="page"):
 
 
 class RobotsResult(_Record, frozen=True, tag="robots"):
-    """A robots.txt was asked for, and this is what it means for `host` from `at` on.
+    """The outcome of a request for robots.txt, valid for `host` from `at` on.
 
     outcome: `parsed`, `allow-all` (no usable file) or `unreachable` (the last try failed; `error` says why).
     """
@@ -124,7 +124,7 @@ class RobotsResult(_Record, frozen=True, tag="robots"):
 
 
 class DomainEvent(_Record, frozen=True, tag="domain"):
-    """Something happened to a whole domain outside of any one page.
+    """An event of a whole domain that belongs to no single page.
 
     event: `closed` (with `closes`), `lost-requests` (a fetcher died; `count` requests had left without a
     ledger entry) or `deferred` (robots.txt could not be read; the domain waits).
@@ -140,10 +140,11 @@ class DomainEvent(_Record, frozen=True, tag="domain"):
 
 
 class FamilyEvent(_Record, frozen=True, tag="family"):
-    """A family of look-alike URLs (one path under endless queries, one shape of path) has had its share.
+    """A family of similar URLs (one path under endless queries, one form of path) has reached its visit limit.
 
     `family` is the family's name as `crawler.rules.traps.family_of` builds it, `error` the slug and words that
-    its waiting pages get, `limit` the share. `spare` are the keys that had been released: those visits still count.
+    its waiting pages get, `limit` the number of visits. `spare` are the keys that had been released: those visits still
+    count.
     """
 
     run: Number
@@ -168,7 +169,7 @@ class RunEvent(_Record, frozen=True, tag="run"):
 class Release(_Record, frozen=True, tag="release"):
     """The scheduler has put new jobs into this domain's spool.
 
-    `turn` numbers the domains in the order of their first jobs: the fetchers take them in turns.
+    `turn` numbers the domains in the order of their first jobs: the fetchers serve them in turn.
     """
 
     run: Number
@@ -212,7 +213,7 @@ def dump(record: Record) -> bytes:
     """The record as one JSON object, without checksum and newline (those are the spool's)."""
     try:
         body = _encode(record)
-    except UnicodeEncodeError:  # half a surrogate pair in what a page said; JSON in UTF-8 cannot hold it
+    except UnicodeEncodeError:  # a lone surrogate in the page's text, which UTF-8 cannot encode
         body = _encode(_whole_characters(msgspec.to_builtins(record)))
     return _VERSION + body[1:]
 
@@ -231,7 +232,7 @@ def _whole_characters(value: Any) -> Any:
 def parse(line: bytes) -> Record:
     """The record of a whole line. Raises RecordError with what is wrong with it."""
     try:
-        if not line.startswith(_VERSION):  # as every writer begins; but any order of members will do
+        if not line.startswith(_VERSION):  # every writer begins so, but any order of members is valid
             _kind_of(line)
         record = _decode(line)
     except RecordError:
@@ -244,7 +245,7 @@ def parse(line: bytes) -> Record:
 
 
 def _kind_of(line: bytes) -> str:
-    """Which record the line says it is. Raises RecordError if it is none of this version's."""
+    """The kind of record that the line claims to be. Raises RecordError for any other version or kind."""
     try:
         fields = msgspec.json.decode(line)
     except (ValueError, RecursionError) as problem:
@@ -260,7 +261,7 @@ def _kind_of(line: bytes) -> str:
 
 
 def identity(result: PageResult) -> tuple[int, str]:
-    """Which visit is this the result of?"""
+    """The visit that this result belongs to."""
     return result.run, result.key
 
 

@@ -1,4 +1,4 @@
-"""The settings as values: what `crawler.config` makes of a TOML file. Every default stands here, once."""
+"""PURE. The settings as values, which `crawler.config` reads from a TOML file. Every default is defined here, once."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Config:
 
     @property
     def map_hash(self) -> str:
-        """SHA-256 of what decides the map made from given results: where it differs, the map is drawn anew."""
+        """SHA-256 of the settings that decide the map of given results: where it differs, the map is rebuilt."""
         return _hash(
             {
                 "max-depth": self.crawler.max_depth,

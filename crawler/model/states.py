@@ -1,4 +1,4 @@
-"""The words for what a page is, and which word may follow which."""
+"""PURE. The states of a page, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PageState(StrEnum):
 
 
 class ForbiddenTransition(Exception):
-    """A page was asked to change in a way that the state machine does not know."""
+    """A state change that the transition table does not allow."""
 
     def __init__(self, before: PageState, after: PageState, url: str = "") -> None:
         super().__init__(f"a page may not go from {before} to {after}" + (f": {url}" if url else ""))
@@ -30,7 +30,7 @@ class ForbiddenTransition(Exception):
 
 
 _S = PageState
-# What a visit can end in.
+# The states in which a visit can end.
 VISITED = frozenset(
     {
         _S.PROCESSED,
@@ -48,13 +48,13 @@ LISTED = frozenset({_S.BLACKLISTED, _S.STUBBED})
 WAITING = frozenset({_S.QUEUED, _S.FETCHING})
 
 _WITHIN_A_RUN: dict[PageState, frozenset[PageState]] = {
-    # A result may be read before the page that links here, so a discovered page can settle at once.
+    # A result may be read before the page that links here, so a discovered page can reach its final state at once.
     _S.DISCOVERED: frozenset({_S.QUEUED, _S.DEPTH_EXCEEDED}) | LISTED | VISITED,
-    # A shorter way is found late.
+    # A shorter path is found later.
     _S.DEPTH_EXCEEDED: frozenset({_S.QUEUED}) | VISITED,
     _S.QUEUED: frozenset({_S.FETCHING, _S.DEPTH_EXCEEDED}) | VISITED,
     _S.FETCHING: VISITED | frozenset({_S.QUEUED}),
-    # Its visit's result arrives after the news that the rest of its domain is closed.
+    # The result of its visit arrives after the event that closed the rest of its domain.
     _S.RATE_LIMITED: VISITED,
     _S.REQUEST_LIMIT_HIT: VISITED,
     _S.FAILED: VISITED,
@@ -71,7 +71,7 @@ _WITHIN_A_RUN: dict[PageState, frozenset[PageState]] = {
 def check_transition(before: PageState, after: PageState, *, new_run: bool = False, url: str = "") -> None:
     """Raise ForbiddenTransition unless a page may go from `before` to `after`.
 
-    A new run looks at every page afresh, so there everything may become whatever a newly found page may.
+    A new run starts from every page again, so any state may become what a newly found page may become.
     """
     if before is after:
         return

@@ -12,8 +12,8 @@ Decisions that the specification leaves open:
 
 - `www.` goes, and goes repeatedly, as long as what remains still has a dot in it: `www.example.com` is
   `example.com`, but `www.com` stays itself.
-- `http://h:80/` and `http://h:443/` both are `https://h/`. `https://h:80/` is not: somebody wrote down a TLS
-  port that is not the default one, and it is another server's page until proven otherwise.
+- `http://h:80/` and `http://h:443/` both are `https://h/`. `https://h:80/` is not: it names a TLS port
+  other than the default one, which may be another server.
 - a `%` that begins no escape is the character itself and becomes `%25`; a raw character that RFC 3986 does
   not allow (`|`, `[`, `{`, …) is escaped. Both spellings mean the same to every server.
 - `+`, `%20`, `%26`, `%3D`, `%2F` and the like are never decoded or swapped: they can mean something else.
@@ -35,7 +35,7 @@ from crawler.model.whatwg import PARSER, encoded
 _href = PARSER.href
 _joined = PARSER.join
 _blake2b = hashlib.blake2b
-_unhashed = _blake2b(digest_size=8).copy  # to copy it is cheaper than to make a new one
+_unhashed = _blake2b(digest_size=8).copy  # a copy is cheaper than a new object
 _integer = struct.Struct(">q").unpack
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -45,11 +45,11 @@ _ESCAPES = {
     for high in _HEX
     for low in _HEX
 }
-# Either an escape, or a character that may not stand in a path or query as it is (a lone % among them).
+# Either an escape, or a character that is not allowed in a path or query (a lone % among them).
 _UNTIDY = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
 _is_tidy = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*").fullmatch
-_LONGEST_HOST = 300  # what DNS allows, and something
-_MOST_SITES = 20_000  # of which the parts are remembered; some 400 bytes each
+_LONGEST_HOST = 300  # more than DNS allows
+_MOST_SITES = 20_000  # sites whose parts are remembered; some 400 bytes each
 
 
 class UrlError(ValueError):
@@ -69,7 +69,7 @@ class Link(NamedTuple):
 
 
 class _Tracking:
-    """Tracking parameters, ready to be asked: exact names, and prefixes written with a trailing `*`."""
+    """Tracking parameters, prepared for matching: exact names, and prefixes written with a trailing `*`."""
 
     __slots__ = ("is_in", "names", "prefixes")
 
@@ -77,7 +77,7 @@ class _Tracking:
         patterns = tuple(patterns)
         self.names = frozenset(pattern for pattern in patterns if not pattern.endswith("*"))
         self.prefixes = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
-        # Most queries hold none of them: one look at the whole query tells.
+        # Most queries contain none of them: one search over the whole query shows it.
         words = [*map(re.escape, self.prefixes), *(re.escape(name) + "(?![^=&])" for name in self.names)]
         self.is_in = re.compile(rf"(?:^|&)(?:{'|'.join(words)})" if words else r"(?!)").search
 
@@ -119,9 +119,9 @@ def _split(href: str) -> tuple[str, str, str] | None:
 
 
 def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
-    """What remains may be an address in disguise (`0x7f.1..`), so it is parsed once more.
+    """The parts without trailing dots. The host may be an address in disguise (`0x7f.1..`), so it is parsed again.
 
-    Where nothing that parses remains (`..`, `foo.09..`) the host is left as it was: no such name exists.
+    Where the rest does not parse (`..`, `foo.09..`) the host stays as it was: no such name exists.
     """
     bare = host.rstrip(".")
     again = _href(f"https://{bare}/") if bare else None
@@ -198,9 +198,9 @@ def wire_of(url: str) -> str:
 
 
 def resolve(base: str, href: str) -> str | None:
-    """The absolute URL that `href` means on a page at `base`; None if it means no http(s) URL at all."""
+    """The absolute URL of `href` on a page at `base`; None if that is no http(s) URL."""
     data = encoded(base)
-    # A base that is no URL still leaves absolute links their meaning.
+    # Under a base that is no URL, absolute links still have a meaning.
     joined = _joined(data, href) if data and _href(base) else _href(href)
     return joined if joined and joined.startswith(("https://", "http://")) else None
 
@@ -212,20 +212,20 @@ def authority_of(wire: str) -> str:
 
 
 def host_of(wire: str) -> str:
-    """The host that a wire URL (or key) asks, without port: what robots.txt and certificates go by."""
+    """The host of a wire URL (or key), without port; robots.txt and certificates are per host."""
     authority = authority_of(wire)
     return authority if ":" not in authority or authority.endswith("]") else authority[: authority.rindex(":")]
 
 
 def domain_of(key: str) -> str:
-    """The domain of a key or wire URL: its host without `www.`; pacing, budgets and classes go by it."""
+    """The domain of a key or wire URL: its host without `www.`; pacing, budgets and classes are per domain."""
     return without_www(host_of(key))
 
 
 def hash64(text: str, probe: int = 0) -> int:
     """A signed 64-bit hash of a text, the same on every machine (SQLite's integers are signed).
 
-    `probe` gives further, unrelated hashes of the same text, for the day when two texts share one.
+    `probe` gives further, unrelated hashes of the same text, for two texts with the same hash.
     """
     data = text.encode("utf-8", "surrogatepass")
     if probe:
@@ -240,23 +240,23 @@ def hash64(text: str, probe: int = 0) -> int:
 # -- the links of pages ------------------------------------------------------------------------------------
 
 _ABSOLUTE = ("https://", "http://")
-# After these an href that begins with a slash is not simply a path (`//host`, and what browsers take for it).
+# An href that begins with one of these is no path but `//host`, as browsers read it.
 _NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
 _PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
 _new_tuple = tuple.__new__
 
-# A path that parsing and normalising leave as it is, but for a slash at its end. No segment begins with a dot.
+# A path that parsing and normalising do not change, except for a slash at its end. No segment begins with a dot.
 _is_plain = re.compile(r"(?:/[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*)*/?").fullmatch
 
-Address = str | tuple[str, str]  # what an href means, whatever page it stands on: a URL, or (base, href)
+Address = str | tuple[str, str]  # the meaning of an href on any page: a URL, or (base, href)
 
 
 class Base:
-    """A URL as the hrefs of a page see it. A base that is no URL leaves absolute hrefs their meaning, and no others.
+    """The base URL of a page's hrefs. Under a base that is no URL only absolute hrefs have a meaning.
 
     Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in front.
-    Only the odd rest (`//host`, `?query`, `#fragment`, the empty one, one with a colon) takes WHATWG's rules, and
-    means something else under every base.
+    Only the few others (`//host`, `?query`, `#fragment`, an empty one, one with a colon) need WHATWG's rules, and
+    their meaning differs under every base.
     """
 
     __slots__ = ("_directory", "_origin", "_whole")
@@ -272,7 +272,7 @@ class Base:
         self._directory = path[: path.rindex("/") + 1]
 
     def addresses(self, hrefs: Iterable[str]) -> list[Address]:
-        """What these hrefs mean, one address for each. Cheap: pages that say the same thing get the same address."""
+        """One address for each href. Cheap: the same link on two pages gets the same address."""
         origin, directory, whole = self._origin, self._directory, self._whole
         if not whole:
             return [href if href.startswith(_ABSOLUTE) else ("", href) for href in hrefs]
@@ -312,7 +312,7 @@ class LinkResolver:
         self._sites: dict[str, tuple[str, str, str]] = {}
 
     def link(self, base: str, href: str) -> Link | None:
-        """What `href` on a page at `base` leads to; None if that is no page."""
+        """The link of `href` on a page at `base`; None if it leads to no page."""
         (address,) = Base(base).addresses((href,))
         return self.link_to(address)
 
@@ -324,11 +324,11 @@ class LinkResolver:
         return self._link(_joined(base.encode(), href) if base else _href(href))
 
     def link_at(self, address: str, hash_: int) -> Link | None:
-        """The page at an absolute address, of which the hash is known: mostly it is the hash of the key, too."""
+        """The page at an absolute address whose hash is known; mostly it is the hash of the key, too."""
         return self._plain_link(address, hash_) or self._link(_href(address))
 
     def _plain_link(self, address: str, hash_: int) -> Link | None:
-        """The Link of a plain path on a site that was parsed before: ada would leave it as it is. None of others."""
+        """The Link of a plain path on a site that was parsed before: ada would not change it. None for any other."""
         slash = address.find("/", 8)
         site = self._sites.get(address[:slash])
         if site is None or not _is_plain(address, slash):
@@ -337,7 +337,7 @@ class LinkResolver:
         return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest, address, hash_)
 
     def _link(self, href: str | None) -> Link | None:
-        """The Link of a serialised URL. What goes by the site alone is found out once a site."""
+        """The Link of a serialised URL. The parts that depend on the site alone are computed once per site."""
         if href is None or not href.startswith(_ABSOLUTE):
             return None
         slash = href.index("/", 8)

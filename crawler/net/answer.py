@@ -73,7 +73,7 @@ def _collect(request: Request, head: Head, body: Body) -> tuple[bytes, bool]:
 
 
 def _drain(body: Body, deadline: Deadline) -> None:
-    """Read a short unwanted body to its end, to keep the connection. Failing costs nothing but that."""
+    """Read a short unwanted body to its end, to keep the connection. If that fails, the connection is closed."""
     if body.length is None and not body.is_chunked:
         return
     if body.length is not None and body.length > DRAIN_BYTES:
@@ -90,7 +90,7 @@ def _drain(body: Body, deadline: Deadline) -> None:
 
 
 def _keep_seconds(head: Head) -> float:
-    """How long the server says it keeps the connection, less a second for the way."""
+    """Seconds for which the server keeps the connection by its own word, less one for the network."""
     hint = head.headers.get("keep-alive")
     if hint is not None:
         _, found, rest = hint.lower().partition("timeout=")

@@ -1,7 +1,7 @@
-"""Content codings, undone piece by piece with a cap on what comes out. Pure.
+"""PURE. Content codings, decoded piece by piece with a limit on the output.
 
 A body goes through a chain of stages, outermost coding first. Every stage hands on pieces of at most `PIECE`
-bytes, so memory stays flat however far the input expands; the end of the chain stops everything at the cap.
+bytes, so memory stays flat however far the input expands; the end of the chain stops at the limit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ else:
 
 PIECE = 64 * 1024
 MOST_CODINGS = 5
-ZSTD_WINDOW_LOG = 23  # 8 MiB, all that RFC 9659 allows a server to ask of us
+ZSTD_WINDOW_LOG = 23  # 8 MiB, the largest window that RFC 9659 allows
 
 
 class BadEncoding(Exception):
-    """The body is not what its Content-Encoding says."""
+    """The body does not match its Content-Encoding."""
 
 
 class Stage(Protocol):
@@ -36,7 +36,7 @@ class Stage(Protocol):
 
 
 class Gzip:
-    """gzip, several members too; what follows the last member and is none is ignored, as browsers do."""
+    """gzip, several members too; garbage after the last member is ignored, as browsers do."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -130,7 +130,7 @@ class Brotli:
             if self._stream.is_finished():
                 self.is_finished = True
                 return
-            # That it can take more says nothing of what it still has to give.
+            # It may accept input while it still holds output.
             if not out and self._stream.can_accept_more_data():
                 return
 
@@ -179,9 +179,9 @@ STAGES: dict[str, type[Gzip] | type[Deflate] | type[Brotli] | type[Zstd]] = {
 
 
 def codings(header: str | None) -> list[str]:
-    """The codings of a Content-Encoding that need undoing, in the order they were applied.
+    """The codings of a Content-Encoding that must be decoded, in the order they were applied.
 
-    Names that nobody knows (`none`, `utf-8`, …) are passed over as browsers pass them over.
+    Unknown names (`none`, `utf-8`, …) are ignored, as browsers ignore them.
     """
     if not header:
         return []
@@ -203,7 +203,7 @@ class Collector:
         self.is_cut = False
 
     def feed(self, data: bytes) -> bool:
-        """Take wire bytes. False: the cap is reached and no more are wanted."""
+        """Decode these bytes. False: the limit is reached and no more are wanted."""
         if not self._stages:
             return self._keep(data)
         return self._run(0, data)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 answers, read from anything that gives bytes. Pure: no sockets, no clock.
+"""PURE. HTTP/1.1 answers, read from any source of bytes: no sockets, no clock.
 
 Strict where two readers could disagree about where an answer ends (chunk sizes, lengths that contradict each
 other), lenient where browsers are (bare line feeds, folded lines, spaces before a colon, nonsense lines).
@@ -21,7 +21,7 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ESCAPABLE = re.compile(rb"[\x80-\xff]")
-_SINGLE = frozenset({"location", "refresh"})  # never lists: of several, the first counts
+_SINGLE = frozenset({"location", "refresh"})  # never lists: the first of several counts
 
 
 class BadResponse(Exception):
@@ -29,7 +29,7 @@ class BadResponse(Exception):
 
 
 class TooLarge(Exception):
-    """More of something than any honest server sends."""
+    """An answer with a part longer than any honest server sends."""
 
 
 class EarlyClose(Exception):
@@ -56,7 +56,7 @@ class Head:
 
 
 class Source:
-    """Bytes from a connection, with a place to put back what came too early.
+    """Bytes from a connection, with a buffer for those that came early.
 
     `receive` gives the next bytes, or none at the end of the connection.
     """
@@ -148,7 +148,7 @@ def _parse_head(raw: bytes) -> Head:
         elif name in _SINGLE:
             name = ""
         elif name == "x-robots-tag" and _names_agent(headers[name]) and not _names_agent(text):
-            # What is for everyone goes first: behind a named agent it would read as meant for that one.
+            # Directives for all agents go first: after a named agent they would read as meant for that one.
             headers[name] = f"{text}, {headers[name]}"
         else:
             headers[name] = f"{headers[name]}, {text}"
@@ -177,8 +177,8 @@ def _text(name: str, value: bytes) -> str:
 
 
 class Body:
-    """The wire bytes of an answer's body. After `pieces` ran out, `is_exact` tells whether the connection
-    stands at the end of this answer and can carry another one."""
+    """The wire bytes of an answer's body. After the last of `pieces`, `is_exact` says whether the
+    connection is at the end of this answer and can carry another one."""
 
     def __init__(self, source: Source, head: Head, method: str) -> None:
         self._source = source
@@ -268,7 +268,7 @@ class Body:
 
 
 def _content_length(value: str | None) -> int | None:
-    """None where there is none to trust: the body then ends with the connection."""
+    """None if there is no usable one: the body then ends with the connection."""
     if value is None:
         return None
     values = {part.strip() for part in value.split(",")}

@@ -1,1 +1,1 @@
-"""PURE. Policy: which class a domain is in, and which URLs are a trap."""
+"""PURE. Policy: the class of a domain, and the URLs that are traps."""

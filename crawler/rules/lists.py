@@ -1,7 +1,7 @@
-"""Which class is a domain in? Blacklist, stub, quality, in this order; else it is discovered. PURE.
+"""PURE. The class of a domain: blacklist, stub, quality, in this order; otherwise discovered.
 
 Patterns are compared with the domains of keys, which have no `www.`: a pattern `www.example.com` means
-`example.com`. `*.example.com` means the bare domain and everything below it.
+`example.com`. `*.example.com` matches the bare domain and every subdomain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class DomainClass(StrEnum):
 
     @property
     def is_listed(self) -> bool:
-        """Is it on a list of domains that are never asked?"""
+        """Is the domain on a list of domains that are never visited?"""
         return self is DomainClass.BLACKLISTED or self is DomainClass.STUBBED
 
 

@@ -1,9 +1,9 @@
-"""Crawler traps: URLs that a site makes up without end. PURE.
+"""PURE. Crawler traps: URLs that a site generates without end.
 
-Two kinds of bounds. A URL whose *shape* gives it away (too long, too deep, one segment over and over) is a
-trap by itself. Others are only suspicious together: one path under endless queries, one form of path with
-endless numbers. Such look-alikes make up a *family*, and a family has a share of visits a run; what is
-beyond the share is recorded with the family's error, not dropped. The scheduler counts and closes families.
+There are two kinds of limits. A URL with a suspicious *shape* (too long, too deep, one segment many times) is a trap
+by itself. Other URLs are suspicious only together: one path under endless queries, one form of path with endless
+numbers. Such similar URLs are a *family*, and a family has a visit limit per run; pages beyond the limit are recorded
+with the family's error, not dropped. The scheduler counts and closes families.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from crawler.model.settings import TrapSettings
 
-# A segment that is nothing but a number, a date or an id, give or take a short word in front and an ending.
+# A segment that is only a number, a date or an id, with at most a short word before it and a file ending.
 _NUMBERED = r"(?:[A-Za-z]{1,16}[-_.=:]?)?\d+(?:[-_.:,T]\d+)*"
 _HEX_ID = r"(?=[^/;]*\d)[0-9A-Fa-f]{8,}(?:-[0-9A-Fa-f]{4,}){0,4}"
 _TOKEN = r"(?=[^/;]*\d)(?=[^/;]*[A-Z])(?=[^/;]*[a-z])[A-Za-z0-9_~-]{20,}"
@@ -28,7 +28,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Family(NamedTuple):
-    """Look-alike pages: their common name, how many may be visited in a run, what becomes of the others."""
+    """Similar URLs: their common name, the visits allowed in a run, and the error of the pages beyond."""
 
     name: str
     limit: int
@@ -36,7 +36,7 @@ class Family(NamedTuple):
 
 
 def shape_error(key: str, traps: TrapSettings) -> str | None:
-    """What makes this key a trap by itself: a slug and words, or None."""
+    """The reason why this key alone is a trap (slug and words), or None."""
     if traps.max_url_length and len(key) > traps.max_url_length:
         return f"trap-url-length: the URL has {len(key):,} characters, more than {traps.max_url_length:,}"
     path = _path(key)
@@ -54,7 +54,7 @@ def shape_error(key: str, traps: TrapSettings) -> str | None:
 
 
 def family_of(key: str, traps: TrapSettings) -> Family | None:
-    """The family of look-alikes that a key belongs to, or None for one that stands for itself.
+    """The family of similar URLs that a key belongs to, or None.
 
     A key with a query belongs to its path; one without to the form of its path, if that has numbers or ids.
     """

@@ -1,1 +1,1 @@
-"""PURE. One visit: robots.txt, HEAD, GET, and what the page says. No sockets, no sleeping, no clock."""
+"""PURE. One visit: robots.txt, HEAD, GET, and the links of the page. No sockets, no sleeping, no clock."""

@@ -1,4 +1,4 @@
-"""What a Content-Type says, read as browsers read it. Pure."""
+"""PURE. Content-Type headers, read as browsers read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESSENCE = re.compile(rf"[\t\n\r ]*({_TOKEN}/{_TOKEN})[\t\n\r ]*(?:;|$)")
 _CHARSET = re.compile(r";[\t\n\r ]*charset=(?:\"((?:[^\"\\]|\\.)*)\"?|([^;\t\n\r ]*))", re.IGNORECASE)
 _COMMA = re.compile(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")
 
-# What a page without a type must begin with to pass as HTML (the list of the MIME Sniffing standard).
+# Beginnings that make a page without a type HTML (the list of the MIME Sniffing standard).
 _LOOKS_HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style"
     rb"|title|b|body|br|p|meta|link)[\t\n\x0c\r />])",
@@ -22,11 +22,11 @@ _LOOKS_XHTML = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<\?xml\b.*<html[\t\n
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 SNIFF_LENGTH = 1024
-LONGEST = 1024  # characters of a Content-Type that are looked at
+LONGEST = 1024  # characters of a Content-Type that are read
 
 
 def _parts(content_type: str) -> list[tuple[str, str]]:
-    """(essence, whole) of each valid type in a header that may hold several; `*/*` says nothing."""
+    """(essence, whole) of each valid type in a header that may hold several; `*/*` is ignored."""
     pieces = _COMMA.split(content_type) if "," in content_type else [content_type]
     found = []
     for piece in pieces:
@@ -37,11 +37,11 @@ def _parts(content_type: str) -> list[tuple[str, str]]:
 
 
 def media_type(content_type: str | None) -> str | None:
-    """`text/html` of `Text/HTML; charset=utf-8`; the last of several; None if there is none worth the name."""
+    """`text/html` of `Text/HTML; charset=utf-8`; the last of several; None if there is no valid one."""
     return _essence(content_type[:LONGEST]) if content_type else None
 
 
-@lru_cache(maxsize=256)  # a few types are nearly all there are, and each answer's is asked for several times
+@lru_cache(maxsize=256)  # most answers have one of a few types, and each is looked up several times
 def _essence(content_type: str) -> str | None:
     parts = _parts(content_type)
     return parts[-1][0] if parts else None
@@ -67,7 +67,7 @@ def _charset(content_type: str) -> str | None:
 
 
 def is_html(content_type: str | None, body_prefix: bytes = b"") -> bool:
-    """Is this a page to read? With no type at all, its first bytes decide."""
+    """Is this HTML? Without a type, the first bytes decide."""
     kind = media_type(content_type)
     if kind is not None:
         return kind in HTML_TYPES

@@ -1,4 +1,4 @@
-"""Which encoding a page is in, found as browsers find it: BOM, header, `<meta>`, else windows-1252. Pure."""
+"""PURE. The encoding of a page, found as browsers find it: BOM, header, `<meta>`, else windows-1252."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import webencodings
 from crawler.visit.content_types import charset_of
 
 PRESCAN_LENGTH = 1024
-LATE_LENGTH = 512 * 1024  # how far a `<meta>` is looked for
+LATE_LENGTH = 512 * 1024  # bytes that are searched for a `<meta>`
 FALLBACK = "windows-1252"
 
 _SPACES = b"\t\n\x0c\r "
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 _META_CHARSET = re.compile(rb"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"<\?xml[^>]*?\bencoding[\t\n\r ]*=[\t\n\r ]*[\"']([A-Za-z][A-Za-z0-9._-]*)[\"']")
-# Where a `<meta>` can hide without being one: comments, and elements whose content is text.
+# Places where `<meta>` is mere text: comments, and elements whose content is text.
 _NOTABLE = re.compile(
     rb"(<meta)(?=[\t\n\x0c\r /])|<(!--|script|style|title|textarea|iframe|noframes|xmp)(?![a-z0-9-])",
     re.IGNORECASE,
@@ -42,7 +42,7 @@ def find_encoding(body: bytes, content_type: str | None) -> str:
 
 
 def decode(body: bytes, encoding: str) -> str:
-    """The page as text; what is not valid becomes U+FFFD, a BOM goes. Never raises."""
+    """The page as text; invalid bytes become U+FFFD, a BOM is removed. Never raises."""
     for mark, name in _BOMS:
         if name == encoding and body.startswith(mark):
             body = body[len(mark) :]
@@ -64,7 +64,7 @@ def _name_of(label: str) -> str | None:
 
 
 def _xml_declared(head: bytes) -> str | None:
-    """An XML declaration's encoding, which browsers take where no `<meta>` comes first."""
+    """An XML declaration's encoding, which browsers use where no `<meta>` comes first."""
     if not head.startswith(b"<?xml"):
         return None
     match = _XML_ENCODING.match(head)
@@ -72,7 +72,7 @@ def _xml_declared(head: bytes) -> str | None:
 
 
 def _usable(label: bytes) -> str | None:
-    """What a label inside the page means. UTF-16 cannot be true there: the label was readable."""
+    """The encoding named by a label inside the page. UTF-16 is impossible there: the label was readable."""
     name = _name_of(label.decode("latin-1"))
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"
@@ -118,7 +118,7 @@ def prescan(head: bytes) -> str | None:
 
 
 def _late_meta(body: bytes) -> str | None:
-    """A `<meta>` behind the prescan: a browser meets it while parsing and starts again with what it says."""
+    """The encoding of a `<meta>` after the prescan: a browser meets it while parsing and starts over with it."""
     if len(body) <= PRESCAN_LENGTH or _META_CHARSET.search(body, PRESCAN_LENGTH, LATE_LENGTH) is None:
         return None
     position = 0

@@ -1,14 +1,14 @@
-"""The request flow of one page, as a generator. PURE: no sockets, no sleeping, no clock.
+"""PURE. The request flow of one page, as a generator: no sockets, no sleeping, no clock.
 
-`visit` yields what it wants next and is sent what became of it:
+`visit` yields its next wish and is sent the outcome:
 
-    wire.Request      →  wire.Response, wire.Failure, or a Refusal (the budget is spent)
-    wire.Pause        →  None, once the time has passed
-    RobotsResult, DomainEvent  →  None, once it is written down
+    Request                    →  Response, Failure, or a Refusal (the budget is spent)
+    Pause                      →  None, once the time has passed
+    RobotsResult, DomainEvent  →  None, once it is written to the journal
 
-and returns the page's result. Time, place and ledger (`at`, `boot`, `ledger`) and the request number of a closure
-are the worker's to fill in. A pause says what has been tried so far: a visit that is cut off there and begun again
-with that makes no more tries than the config allows.
+and returns the page's result. The worker fills in time, boot and ledger (`at`, `boot`, `ledger`) and the request number
+of a closure. A pause carries the retry counts: a visit that is interrupted there and begun again with them makes no
+more retries than the config allows.
 
 The flow is robots.txt, HEAD (`head-requests`), GET. A redirect that keeps the key (`www.`, slash, scheme) is
 followed here; one that leaves it ends the visit, for the target is a page of its own.
@@ -35,10 +35,10 @@ MAX_REDIRECTS = 10
 MAX_ROBOTS_REDIRECTS = 5
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# No second try would end otherwise.
+# A retry would end the same way.
 UNREACHABLE_AT_ONCE = frozenset({"connection-refused", "tls", "dns", "address-blocked"})
 FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding"})
-# What is tried again, and what the page is when it stays so.
+# Failures that are retried, and the state of the page after the last retry.
 _AFTER_RETRIES = {
     "connection-reset": PageState.UNREACHABLE,
     "connection-failed": PageState.UNREACHABLE,
@@ -54,7 +54,7 @@ _USERINFO = re.compile(r"(?<=[/\\])[^/\\?#]*@")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The request was not sent: its domain is over for this run. `is_own`: the visited page's domain is."""
+    """The request was not sent: its domain is closed for this run. `is_own`: it is the visited page's domain."""
 
     closes: Closure
     is_own: bool = True
@@ -67,7 +67,7 @@ KnownRobots = Callable[[str], Policy | None]
 
 
 class _Ended(Exception):
-    """The visit is over; the result says how."""
+    """The visit has ended with this result."""
 
     def __init__(self, result: PageResult) -> None:
         super().__init__(result.state)
@@ -81,8 +81,8 @@ def visit(
     is_listed: Callable[[str], bool],
     retry_counts: RetryCounts = NO_RETRIES,
 ) -> Visit:
-    """Visit one page. `known` tells a host's policy where it is known and fresh; `is_listed` says whether a domain
-    may not be asked at all (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
+    """Visit one page. `known` gives a host's policy if it is cached and fresh; `is_listed` says whether a domain
+    must never be visited (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
     that this one continues.
     """
     flow = _Flow(job, config, known, is_listed, retry_counts)
@@ -105,7 +105,7 @@ def looks_like_page(url: str) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to be left alone. A date is read against the server's own clock."""
+    """The seconds of a Retry-After. A date is read against the server's own clock."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:12])
@@ -143,7 +143,7 @@ class _Flow:
         mode = self.settings.head_requests
         is_head = mode == "always" or (mode == "auto" and not looks_like_page(url))
         while True:
-            yield from self._ask_leave(url)
+            yield from self._check_robots(url)
             answer = yield from self._send(url, is_head)
             if answer is None:  # HEAD is not to be had here
                 is_head = False
@@ -173,7 +173,7 @@ class _Flow:
                 if answer.slug in UNREACHABLE_AT_ONCE:
                     raise self._ended(PageState.UNREACHABLE, answer.message)
                 if is_head:
-                    return None  # a GET may fare better, and has its own tries
+                    return None  # a GET may succeed, and has retries of its own
                 if answer.slug in FAILED_AT_ONCE:
                     raise self._ended(PageState.FAILED, answer.message)
                 state = _AFTER_RETRIES.get(answer.slug, PageState.FAILED)
@@ -202,7 +202,7 @@ class _Flow:
         yield self._pause(max(at_least, self.settings.retry_delay / 1000), error)
 
     def _wait_out_429(self, answer: Response) -> Generator[Wish, Reply, None]:
-        """Return once the page may be asked for again; end the domain's run otherwise."""
+        """Return once the page may be requested again; otherwise close the domain for this run."""
         seconds = retry_after(answer.headers)
         if seconds is None:
             seconds = self.settings.retry_delay / 1000
@@ -218,7 +218,7 @@ class _Flow:
         return Pause(seconds, why, RetryCounts(job, self.retries, self.has_waited, robots_host, robots_tries))
 
     def _redirect_of(self, url: str, answer: Response) -> str | None:
-        """The wire URL of a redirect that keeps the key; None if this is no redirect. One that leaves ends."""
+        """The wire URL of a redirect that keeps the key; None for no redirect. Any other redirect ends the visit."""
         location = answer.headers.get("location", "").strip()
         if answer.status not in _REDIRECTS and not (answer.status == 300 and location):
             return None
@@ -235,7 +235,7 @@ class _Flow:
         raise self._ended(PageState.PROCESSED, None, answer, redirect=wire)
 
     def _check_head(self, answer: Response) -> None:
-        """End here unless the headers promise a page that GET should be asked for."""
+        """End the visit unless the headers announce a page worth a GET."""
         self._check_status(answer)
         content_type = answer.headers.get("content-type")
         self.head_type = media_type(content_type)
@@ -279,8 +279,8 @@ class _Flow:
 
     # -- robots.txt ----------------------------------------------------------------------------------
 
-    def _ask_leave(self, url: str) -> Generator[Wish, Reply, None]:
-        """Return if robots.txt lets this URL be asked for; end the visit if not."""
+    def _check_robots(self, url: str) -> Generator[Wish, Reply, None]:
+        """Return if robots.txt allows this URL; otherwise end the visit."""
         if url == self.cleared:
             return
         host = authority_of(url)
@@ -306,7 +306,7 @@ class _Flow:
         self.cleared = url
 
     def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
-        """Read a host's robots.txt, with growing pauses as long as it cannot be read; report what came of it."""
+        """Read a host's robots.txt, with growing pauses while it cannot be read, and report the outcome."""
         number = zlib.crc32(host.encode())
         first = self.retry_counts.robots_tries if self.retry_counts.robots_host == number else 0
         for attempt in range(min(first, self.settings.robots_retries), self.settings.robots_retries + 1):
@@ -330,7 +330,7 @@ class _Flow:
         return float(max(settings.max_retry_after, settings.robots_retry_delay << settings.robots_retries))
 
     def _ask_robots(self, host: str) -> Generator[Wish, Reply, RobotsResult | tuple[str, float | None]]:
-        """What one attempt tells: a result, or why and for how long to wait."""
+        """The outcome of one attempt: a result, or the reason to wait and the seconds asked for."""
         url = f"https://{host}/robots.txt"
         seen = {url}
         while True:
@@ -459,13 +459,13 @@ def _http(status: int) -> str:
 
 
 def _shown(location: str) -> str:
-    """A `Location` that leads nowhere, as an error message may tell it: cut, and without what stands before an @."""
+    """A bad `Location` for an error message: shortened, and without user name and password."""
     return _USERINFO.sub("", location)[:200]
 
 
 def _without_userinfo(base: str, hrefs: Sequence[str]) -> tuple[str, ...]:
-    """The hrefs as they were written, but for those with a name or password in them: these without."""
-    if "@" not in "".join(hrefs):  # the quickest way to find out
+    """The hrefs as written, but without user names and passwords."""
+    if "@" not in "".join(hrefs):  # the cheapest test for all of them
         return tuple(hrefs)
     return tuple([_bare(base, href) if "@" in href else href for href in hrefs])
 
@@ -474,7 +474,7 @@ def _bare(base: str, href: str) -> str:
     target = resolve(base, href)
     try:
         if target is None:
-            return _USERINFO.sub("", href)  # no link; it is only kept
+            return _USERINFO.sub("", href)  # no link; it is only recorded
         return wire_of(target) if "@" in target.split("/", 3)[2] else href
     except UrlError:
         return _USERINFO.sub("", href)

@@ -1,13 +1,13 @@
-"""robots.txt as RFC 9309 reads it: text in, answers out. No clock, no network.
+"""PURE. robots.txt by RFC 9309: text in, answers out. No clock, no network.
 
 Why this is not protego, which does nearly all of it: it lets an unknown line end a group of user agents and
 compares the whole value of a `User-agent` line (`foo bar` is not `foo` to it), where RFC 9309 §2.2.1 and the
 recorded cases of google/robotstxt say otherwise; it cannot name the line that decides, which `explain` shows; and
 it makes a regular expression of each path, where a hostile file can choose one that backtracks for minutes.
-Matching here goes piece by piece between the wildcards, each found once from the left, so it cannot blow up.
+Matching here goes piece by piece between the wildcards, each found once from the left, so its time is bounded.
 A test compares both on every recorded case.
 
-How the words are read:
+Reading:
 - a group is the agents named by `User-agent` lines up to the first rule, and its rules; unknown lines, `Sitemap`
   and `Crawl-delay` end no group (§2.2.4: other records must not interfere); groups of one agent are one group;
 - a product token is matched whole, whatever the case; `*` counts only where no group names the agent;
@@ -25,7 +25,7 @@ from enum import StrEnum
 
 from crawler.model.records import RobotsResult
 
-MAX_BYTES = 500 * 1024  # what lies behind is not read (§2.5)
+MAX_BYTES = 500 * 1024  # the rest of a longer file is not read (§2.5)
 FRESH_SECONDS = 24 * 3600  # §2.4
 
 _RULES = {
@@ -48,7 +48,7 @@ _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#;]*")
 
 
 class Verdict(StrEnum):
-    """What a status code of /robots.txt means (§2.3.1)."""
+    """The meaning of a status code of /robots.txt (§2.3.1)."""
 
     PARSE = "parse"
     ALLOW_ALL = "allow-all"
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 
 
 def verdict_of_status(status: int) -> Verdict:
-    """2xx is read; 4xx means there is none; what may pass (429, 5xx, a redirect to nowhere) is waited for."""
+    """2xx is read; 4xx means there is none; temporary trouble (429, 5xx, a redirect to nowhere) is retried later."""
     if 200 <= status < 300:
         return Verdict.PARSE
     if 400 <= status < 500 and status != 429:
@@ -117,7 +117,7 @@ class Rules:
         return None if deciding is None else deciding.line
 
     def crawl_delay(self, agent: str) -> float | None:
-        """Seconds that the site asks `agent` to leave between requests."""
+        """Seconds between requests that the site asks of `agent`."""
         group = self._group(agent)
         return None if group is None else group.delay
 
@@ -192,7 +192,7 @@ def text_of(body: bytes | str) -> str:
 
 
 def path_of(url: str) -> str:
-    """What rules are matched against: path and query of a URL, in normal percent-encoding."""
+    """Path and query of a URL in normal percent-encoding, which the rules are matched against."""
     place = _PATH.match(url)
     path = url[place.end() :] if place else url
     path = path.partition("#")[0]
@@ -237,7 +237,7 @@ def _delay_of(value: str) -> float | None:
 
 
 def _rules_of(is_allow: bool, value: str, line: str) -> list[Rule]:
-    """The rule of a line; leave for a folder's index page is leave for the folder, as the big crawlers read it."""
+    """The rule of a line. Permission for an index page is permission for its folder, as large crawlers read it."""
     rules = [_rule_of(is_allow, value, line)]
     folder, slash, page = value.rpartition("/")
     if is_allow and slash and page.startswith("index.htm"):
@@ -260,7 +260,7 @@ def _rule_of(is_allow: bool, value: str, line: str) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a host's robots.txt lets us do. `error`: it could not be read, and this is what its pages get."""
+    """The permissions of a host's robots.txt. `error`: it could not be read, and its pages get this error."""
 
     rules: Rules = ALLOW_ALL
     crawl_delay: float | None = None
@@ -273,7 +273,7 @@ class Policy:
 
 
 def policy_of(result: RobotsResult) -> Policy:
-    """What a recorded answer means."""
+    """The policy of a recorded answer."""
     if result.outcome == "parsed":
         return Policy(parse(result.body or ""), result.crawl_delay)
     if result.outcome == "unreachable":

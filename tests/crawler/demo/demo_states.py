@@ -1,4 +1,4 @@
-"""What a finished crawl of the demo terrain must have found: every page, with its state. Written by hand."""
+"""Every page that a finished crawl of the demo terrain must find, with its state. Written by hand."""
 
 from __future__ import annotations
 

@@ -472,7 +472,7 @@ def test_many_threads_share_a_transport(tmp_path: Path) -> None:
 
 
 def test_every_trick_ends_in_an_answer_or_a_failure(server: HostileServer) -> None:
-    """Nothing that a server does is an exception, and nothing is left open behind it."""
+    """No server behaviour raises an exception, and no connection stays open after it."""
     network = server.network(read_timeout=100, total_timeout=150, connect_timeout=150)
     with HttpClient(network, AGENT) as client:
         for path in TRICKS:

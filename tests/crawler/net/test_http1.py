@@ -304,7 +304,7 @@ def test_raw_deflate_is_understood_too() -> None:
     assert undo(["deflate"], raw_deflate(b"hello" * 100), step=1).body() == b"hello" * 100
 
 
-def test_several_gzip_members_are_one_body_and_garbage_behind_them_is_ignored() -> None:
+def test_several_gzip_members_are_one_body_and_garbage_after_them_is_ignored() -> None:
     data = gzip.compress(b"one ") + gzip.compress(b"two")
     assert undo(["gzip"], data, step=3).body() == b"one two"
     assert undo(["gzip"], data + b"\0\0garbage", step=3).body() == b"one two"

@@ -1,4 +1,4 @@
-"""Hosts become checked addresses: what is let out, what is kept, and what is not asked at all."""
+"""Hosts become checked addresses: checks, cache, and hosts that are not looked up at all."""
 
 from __future__ import annotations
 

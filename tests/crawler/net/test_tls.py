@@ -116,7 +116,7 @@ def interpreter(version: str) -> str:
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_other_versions_of_python_trust_the_same(version: str, old_authority: Path, port: int) -> None:
-    """The settings module needs orjson, which that interpreter need not have: a plain object stands for it."""
+    """The settings module imports orjson, which that interpreter may lack: an empty module replaces it."""
     (old_authority / "orjson.py").write_text("")
     code = (
         "import socket, sys\n"
