@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import ada_url
 import pytest
 
+from crawler.model.messages import Failure, Request
 from crawler.model.settings import NetworkSettings
 from crawler.net.addresses import Endpoint
+from crawler.net.client import HttpClient
 from crawler.net.dns import Found, LookupFailure
 from crawler.net.hub import BlockingWaiter
 from crawler.net.resolver import CACHED_HOSTS, AddressResolver, Unresolvable
@@ -147,3 +150,22 @@ def test_mapped_hosts_are_not_looked_up_nor_checked_and_the_first_match_wins() -
     assert addresses(resolver, "test", 443) == [("::1", 2)]
     assert addresses(resolver, "example.com", 8443) == [("10.0.0.1", 8443)]
     assert dns.asked == []
+
+
+@pytest.mark.parametrize(("connect", "total"), [(2_000, 60_000), (60_000, 2_000)])
+def test_a_lookup_may_take_no_longer_than_a_connection_nor_than_the_request(connect: int, total: int) -> None:
+    given: list[float] = []
+
+    class Waiter(BlockingWaiter):
+        def wait_for_callback(self, begin: object, seconds: float) -> NoReturn:
+            given.append(seconds)
+            raise TimeoutError
+
+    network = NetworkSettings(connect_timeout=connect, total_timeout=total)
+    resolver = AddressResolver(network, dns=FakeDns())
+    with HttpClient(network, "SumiRipple/1.0", resolver=resolver, waiter=Waiter()) as client:
+        answer = client.send(Request("HEAD", "https://silent.example/"))
+    assert isinstance(answer, Failure)
+    assert answer.message == "dns-temporary: no name server answered for silent.example"
+    assert len(given) == 1
+    assert 0 < given[0] <= 2.0
