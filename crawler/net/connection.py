@@ -38,6 +38,11 @@ class Connector:
 
     def connect(self, origin: Origin, endpoints: list[Endpoint], deadline: Deadline) -> Connection:
         """The first of these endpoints that answers, encrypted. Raises OSError (also TimeoutError) or BadHostName."""
+        try:
+            # wrap_socket encodes it the same way, but loses the socket when that fails.
+            origin[0].encode("idna")
+        except UnicodeError as error:
+            raise BadHostName from error
         plain = self._dial_any(endpoints, deadline)
         try:
             sock = self._encrypt(plain, origin[0], deadline)
@@ -91,7 +96,7 @@ class Connector:
             sock = self._context.wrap_socket(
                 plain, server_hostname=host, do_handshake_on_connect=False, session=self.sessions.pop(host)
             )
-        except ValueError as error:  # also UnicodeError
+        except ValueError as error:
             raise BadHostName from error
         give_up = time.monotonic() + self._timeout
         try:
