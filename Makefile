@@ -18,12 +18,13 @@ help: ## show this list
 setup: $(STAMP) ## make the environment in .venv (the command is .venv/bin/sumi-ripple)
 
 # The stamp is touched last, so that an interrupted set-up is done again, and a finished one is not.
-$(STAMP): pyproject.toml requirements/lock.txt
+$(STAMP): pyproject.toml requirements/lock.txt crawler/visit/_scanner.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Sumi-Ripple needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run make again." >&2; exit 1; }
 	@echo "Setting up .venv (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements/lock.txt
+	@rm -f crawler/visit/_scanner.*.so
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q crawler ingest reporter
 	@touch $(STAMP)

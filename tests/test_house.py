@@ -24,6 +24,8 @@ PURE = {
     "crawler.rules.traps",
     "crawler.schedule.turns",
     "crawler.visit.flow",
+    "crawler.visit.pure_scanner",
+    "crawler.visit.references",
     "crawler.model.messages",
     "crawler.database.format",
     "crawler.database.ids",
@@ -42,7 +44,7 @@ PURE_WITH = {
     "crawler.model.records": {"msgspec"},
     "crawler.model.urls": {"ada_url"},
     "crawler.visit.robots": {"protego"},
-    "crawler.visit.html": {"ada_url", "lxml"},
+    "crawler.visit.html": {"ada_url"},
 }
 IMPURE = {"os", "socket", "time", "sqlite3", "subprocess", "threading", "multiprocessing", "random", "select", "signal"}
 HEAVY = ("rich", "lxml", "requests", "urllib3", "sqlite3", "ssl", "multiprocessing", "parsel", "trustme", "ada_url")

@@ -1,0 +1,16 @@
+from collections.abc import Callable
+
+from crawler.visit.pure_scanner import Found
+
+CONTRACT: int
+
+def scan(
+    data: bytes,
+    most: int,
+    is_xml: bool,
+    elements: tuple[str, ...],
+    refresh: Callable[[str], str | None],
+    limits: tuple[int, int, int],
+    in_attribute: Callable[[bytes], bytes],
+    /,
+) -> Found: ...

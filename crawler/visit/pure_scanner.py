@@ -1,0 +1,406 @@
+"""PURE. The scanner in Python: the twin of `_scanner.c`, for where nothing was compiled. `scanner` has the contract.
+
+Regular expressions do the walking. Each is possessive throughout, so that no byte is tried in a second way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from crawler.visit.references import in_attribute
+
+Element = tuple[int, str, dict[str, str]]
+Found = tuple[bytes | None, bytes | None, list[str], int, list[Element]]
+
+_SPACES = b"\t\n\x0c\r "
+_S = rb"\t\n\x0c\r "  # the same inside of a pattern
+_QUOTED_OR_BARE = rb"\"([^\"]*+)(?:\"|\Z)|'([^']*+)(?:'|\Z)|([^%b>\"'][^%b>]*+)" % (_S, _S)
+_VALUE = re.sub(rb"(?<!\\)\((?!\?)", b"(?:", _QUOTED_OR_BARE)
+_ASSIGNED = rb"(?:[%b]*+=[%b]*+(?:%%b)?+)?+" % (_S, _S)
+_ATTRIBUTE = rb"[^%b/>][^%b/>=]*+" % (_S, _S) + _ASSIGNED % _VALUE
+_SEPARATORS = rb"[%b/]*+" % _S
+_TO_THE_END = rb"(?:%b%b)*+%b" % (_SEPARATORS, _ATTRIBUTE, _SEPARATORS)
+_AFTER_NAME = rb"[%b/>]" % _S
+
+_TAG_NAME = re.compile(rb"[^%b/>]*+" % _S)
+_REST_OF_TAG = re.compile(_TO_THE_END + rb"(>?)")
+_COMMENT_END = re.compile(rb"--!?>")
+_SCRIPT_MARK = re.compile(rb"(<!--)|(-->)|<(/?)script(?=%b)" % _AFTER_NAME, re.IGNORECASE)
+_DOCTYPE_MARK = re.compile(rb"[\"'\[\]>]|<!--|<\?")
+
+_OUTSIDE = bytes(range(0x21))  # stripped from both ends of an address by the URL standard
+_INSIDE = b"\t\n\r"  # and removed anywhere
+_FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
+_CANONICAL = re.compile(rb"(?:\A|[%b])canonical(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
+_TRAILING = re.compile(rb"[\x00-\x20]++\Z")
+
+_RAW = frozenset({b"script", b"style", b"xmp", b"iframe", b"noembed", b"noframes", b"textarea", b"title"})
+_ATTRIBUTES = {
+    b"a": (b"href", b"download"),
+    b"area": (b"href", b"rel", b"download"),
+    b"base": (b"href",),
+    b"link": (b"href", b"rel", b"hreflang", b"type"),
+    b"meta": (b"name", b"property", b"http-equiv", b"content", b"charset"),
+    b"html": (b"lang",),
+    b"template": (b"shadowrootmode",),
+    b"annotation-xml": (b"encoding",),
+    b"font": (b"color", b"face", b"size"),
+}
+_REPORTABLE = frozenset({"a", "area", "link", "meta", "html"})
+
+# Foreign content: a frame is the name of what opened it. `svg` and `math` hold foreign elements; the others are
+# integration points, where HTML goes on inside of them.
+_FOREIGN = (b"svg", b"math")
+_INTEGRATION = {
+    b"svg": frozenset({b"foreignobject", b"desc", b"title"}),
+    b"math": frozenset({b"mi", b"mo", b"mn", b"ms", b"mtext"}),
+}
+_HTML_ENCODINGS = frozenset({b"text/html", b"application/xhtml+xml"})
+# A start tag that ends foreign content, by the HTML standard.
+_BREAKOUT = frozenset(
+    b"b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta "
+    b"nobr ol p pre ruby s small span strong strike sub sup table tt u ul var".split()
+)
+# End tags that close an element around foreign content, and that content with it.
+_CLOSERS = _BREAKOUT | frozenset(
+    b"html td th tr tbody thead tfoot section article aside nav main header footer form button label fieldset figure "
+    b"figcaption details summary caption address select".split()
+)
+
+
+def scan(
+    data: bytes,
+    most: int,
+    is_xml: bool,
+    elements: tuple[str, ...],
+    refresh: Callable[[str], str | None],
+    limits: tuple[int, int, int],
+) -> Found:
+    """As `scanner.scan`; the title and base are as written, without references resolved."""
+    return _Scan(data, most, is_xml, elements, refresh, limits).run()
+
+
+def address_of(href: bytes) -> bytes | None:
+    """The address that an href without references names: no fragment, no spaces around; None: it is no link."""
+    href = href.strip(_OUTSIDE)
+    if b"\n" in href or b"\t" in href or b"\r" in href:
+        href = href.translate(None, _INSIDE)
+    address, mark, _ = href.partition(b"#")
+    if not address or _FOREIGN_SCHEME.match(address):
+        return None
+    if mark and address[-1] <= 0x20:  # part of the address, and stripped later unless it is escaped
+        address = _TRAILING.sub(lambda found: b"".join(b"%%%02X" % byte for byte in found[0]), address)
+    return address
+
+
+@lru_cache(maxsize=64)
+def _between(is_xml: bool, elements: tuple[str, ...]) -> re.Pattern[bytes]:
+    """What can be passed over outside of foreign content and templates: text, and tags that nobody asks about."""
+    names = {b"a", b"base", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
+    names |= {name.encode() for name in elements}
+    prefix = rb"(?:[^%b/>:]++:)*+" % _S if is_xml else b""
+    wanted = rb"%b(?i:%b)%b" % (prefix, b"|".join(sorted(names)), _AFTER_NAME)
+    tag = rb"(?:/[A-Za-z]|(?!%b)[A-Za-z])[^%b/>]*+%b>" % (wanted, _S, _TO_THE_END)
+    return re.compile(rb"(?:[^<]++|<(?:%b|(?![A-Za-z/!?])))*+" % tag)
+
+
+@lru_cache(maxsize=64)
+def _attribute(names: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """The next of these attributes (groups 1 to 4), or a tag's end (separators in 5, `>` in 6)."""
+    wanted = b"|".join(names)
+    others = rb"(?:%b(?!(?i:%b)[%b/>=])%b)*+" % (_SEPARATORS, wanted, _S, _ATTRIBUTE)
+    one = rb"%b((?i:%b))(?=[%b/>=])%b" % (_SEPARATORS, wanted, _S, _ASSIGNED % (rb"(?:%b)" % _QUOTED_OR_BARE))
+    return re.compile(rb"%b(?:%b|(%b)(>?))" % (others, one, _SEPARATORS) if names else rb"()()()()%b" % _END_OF_TAG)
+
+
+_END_OF_TAG = rb"(?:%b%b)*+(%b)(>?)" % (_SEPARATORS, _ATTRIBUTE, _SEPARATORS)
+
+
+@lru_cache(maxsize=16)
+def _raw_end(name: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"</%b(?=%b)" % (name, _AFTER_NAME), re.IGNORECASE)
+
+
+class _Scan:
+    """One pass. `position` arguments point at a `<`; each reading returns where to go on, the end of input at most."""
+
+    def __init__(
+        self,
+        data: bytes,
+        most: int,
+        is_xml: bool,
+        elements: tuple[str, ...],
+        refresh: Callable[[str], str | None],
+        limits: tuple[int, int, int],
+    ) -> None:
+        self._data = data
+        self._end = len(data)
+        self._most = most
+        self._is_xml = is_xml
+        self._elements = frozenset(elements) & _REPORTABLE
+        self._refresh = refresh
+        self._longest_address, self._longest_value, self._most_elements = limits
+        self._between = _between(is_xml, tuple(sorted(self._elements)))
+        self._patterns = {name: _attribute(names) for name, names in _ATTRIBUTES.items()}
+        if "a" in self._elements:
+            self._patterns[b"a"] = _attribute((b"href", b"download", b"rel"))
+        self._none = _attribute(())
+        self._title: bytes | None = None
+        self._base: bytes | None = None
+        self._addresses: dict[bytes, None] = {}
+        self._left_out: set[int] = set()  # hashes are enough to count
+        self._records: list[Element] = []
+        self._frames: list[bytes] = []
+        self._open = {b"svg": 0, b"math": 0}
+        self._templates = 0
+        self._frames_at_template = 0
+
+    def run(self) -> Found:
+        data, end = self._data, self._end
+        position = 0
+        while position < end:
+            if self._frames or self._templates:
+                position = data.find(b"<", position)
+                if position < 0:
+                    break
+            else:
+                found = self._between.match(data, position)
+                position = end if found is None else found.end()
+            position = self._markup(position)
+        addresses = [address.decode("utf-8", "replace") for address in self._addresses]
+        return self._title, self._base, addresses, len(self._left_out), self._records
+
+    def _markup(self, position: int) -> int:
+        mark = self._data[position + 1 : position + 2]
+        if mark.isalpha():
+            return self._start_tag(position)
+        if mark == b"/":
+            after = self._data[position + 2 : position + 3]
+            if after.isalpha():
+                return self._end_tag(position)
+            return self._behind(b">", position + 2) if after else self._end
+        if mark == b"!":
+            return self._declaration(position)
+        if mark == b"?":
+            return self._behind(b"?>" if self._is_xml else b">", position + 2)
+        return position + 1
+
+    def _behind(self, text: bytes, position: int) -> int:
+        found = self._data.find(text, position)
+        return self._end if found < 0 else found + len(text)
+
+    def _declaration(self, position: int) -> int:
+        data = self._data
+        if data.startswith(b"<!--", position):
+            if self._is_xml:
+                return self._behind(b"-->", position + 4)
+            if data.startswith(b">", position + 4):
+                return position + 5
+            if data.startswith(b"->", position + 4):
+                return position + 6
+            found = _COMMENT_END.search(data, position + 4)
+            return self._end if found is None else found.end()
+        if data.startswith(b"<![CDATA[", position) and (self._is_xml or self._frames):
+            return self._behind(b"]]>", position + 9)
+        if self._is_xml:
+            return self._xml_doctype(position + 2)
+        return self._behind(b">", position + 2)
+
+    def _xml_doctype(self, position: int) -> int:
+        """A DOCTYPE may hold declarations in brackets, which hold quotes, comments and instructions."""
+        is_inside = False
+        while (found := _DOCTYPE_MARK.search(self._data, position)) is not None:
+            mark, position = found[0], found.end()
+            if mark in (b'"', b"'"):
+                position = self._behind(mark, position)
+            elif mark == b"<!--":
+                position = self._behind(b"-->", position)
+            elif mark == b"<?":
+                position = self._behind(b"?>", position)
+            elif mark == b">" and not is_inside:
+                return position
+            elif mark != b">":
+                is_inside = mark == b"["
+        return self._end
+
+    def _name(self, position: int) -> tuple[bytes, int]:
+        found = _TAG_NAME.match(self._data, position)
+        assert found is not None
+        name = found[0].lower()
+        return (name.rpartition(b":")[2] if self._is_xml else name), found.end()
+
+    def _end_tag(self, position: int) -> int:
+        name, position = self._name(position + 2)
+        position = self._behind_tag(position)
+        if position < self._end or self._data.endswith(b">"):
+            self._close(name)
+        return position
+
+    def _behind_tag(self, position: int) -> int:
+        found = _REST_OF_TAG.match(self._data, position)
+        return self._end if found is None else found.end()
+
+    def _close(self, name: bytes) -> None:
+        frames = self._frames
+        if name in _FOREIGN:
+            if self._open[name]:
+                while self._pop() != name:
+                    pass
+        elif frames and frames[-1] == name:
+            self._pop()
+        elif name in _CLOSERS:
+            self._leave_foreign()
+        elif name == b"template" and self._templates:
+            self._templates -= 1
+            while not self._templates and len(frames) > self._frames_at_template:
+                self._pop()
+
+    def _push(self, name: bytes) -> None:
+        self._frames.append(name)
+        if name in _FOREIGN:
+            self._open[name] += 1
+
+    def _pop(self) -> bytes:
+        name = self._frames.pop()
+        if name in _FOREIGN:
+            self._open[name] -= 1
+        return name
+
+    def _leave_foreign(self) -> None:
+        while self._frames and self._frames[-1] in _FOREIGN:
+            self._pop()
+
+    def _start_tag(self, start: int) -> int:
+        data = self._data
+        name, position = self._name(start + 1)
+        pattern = self._patterns.get(name, self._none)
+        values: dict[bytes, bytes] = {}
+        while True:
+            found = pattern.match(data, position)
+            assert found is not None
+            position = found.end()
+            if found[6] is not None:
+                break
+            attribute = found[1].lower()
+            if attribute not in values:
+                values[attribute] = found[2] or found[3] or found[4] or b""
+        if not found[6]:
+            return self._end  # the input ends inside of the tag, which then is none
+        is_closed = found[5].endswith(b"/")
+        if self._frames and self._frames[-1] in _FOREIGN:
+            if name not in _BREAKOUT and not (name == b"font" and values):
+                self._foreign(start, name, values, is_closed)
+                return position
+            self._leave_foreign()
+        return self._html(start, name, values, is_closed, position)
+
+    def _foreign(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool) -> None:
+        if name == b"a":
+            self._anchor(start, values)
+        elif not is_closed and (name in _FOREIGN or self._is_integration_point(name, values)):
+            self._push(name)
+
+    def _is_integration_point(self, name: bytes, values: dict[bytes, bytes]) -> bool:
+        holder = self._frames[-1]
+        if name == b"annotation-xml" and holder == b"math":
+            return in_attribute(values.get(b"encoding", b"")).lower() in _HTML_ENCODINGS
+        return name in _INTEGRATION[holder]
+
+    def _html(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool, position: int) -> int:
+        if name == b"a":
+            self._anchor(start, values)
+        elif name in _RAW:
+            if not (self._is_xml and is_closed):
+                return self._raw_text(name, position)
+            if name == b"title" and self._title is None and not self._templates:
+                self._title = b""
+        elif name in _FOREIGN:
+            if not is_closed:
+                self._push(name)
+        elif name == b"template":
+            if not (self._is_xml and is_closed):
+                self._open_template(values)
+        elif name == b"plaintext":
+            return position if self._is_xml else self._end
+        elif not self._templates:
+            self._document_element(start, name, values)
+        return position
+
+    def _open_template(self, values: dict[bytes, bytes]) -> None:
+        if self._templates:
+            self._templates += 1
+        elif in_attribute(values.get(b"shadowrootmode", b"")).lower() not in (b"open", b"closed"):
+            self._templates = 1
+            self._frames_at_template = len(self._frames)
+
+    def _raw_text(self, name: bytes, position: int) -> int:
+        if name == b"script":
+            end = self._script_end(position)
+        else:
+            found = _raw_end(name).search(self._data, position)
+            end = self._end if found is None else found.start()
+        if name == b"title" and self._title is None and not self._templates:
+            self._title = self._data[position : min(end, position + self._longest_value)]
+        return self._end if end == self._end else self._behind_tag(end + 2 + len(name))
+
+    def _script_end(self, position: int) -> int:
+        """Where a script's end tag begins. Inside `<!-- <script> -->` an end tag ends only the inner script."""
+        is_escaped = is_nested = False
+        while (found := _SCRIPT_MARK.search(self._data, position)) is not None:
+            position = found.end()
+            if found[1]:
+                is_escaped = True
+                position = found.start() + 2  # its dashes may be those of a `-->`
+            elif found[2]:
+                is_escaped = is_nested = False
+            elif found[3]:
+                if not is_nested:
+                    return found.start()
+                is_nested = False
+            elif is_escaped:
+                is_nested = True
+        return self._end
+
+    def _document_element(self, start: int, name: bytes, values: dict[bytes, bytes]) -> None:
+        if name == b"base":
+            if self._base is None and b"href" in values:
+                self._base = values[b"href"][: self._longest_value]
+        elif name == b"link":
+            if b"href" in values and _CANONICAL.search(in_attribute(values.get(b"rel", b""))):
+                self._add(in_attribute(values[b"href"]))
+        elif name == b"meta":
+            self._meta(values)
+        self._report(start, name, values)
+
+    def _anchor(self, start: int, values: dict[bytes, bytes]) -> None:
+        if self._templates:
+            return
+        if b"href" in values and b"download" not in values:
+            self._add(in_attribute(values[b"href"]))
+        self._report(start, b"a", values)
+
+    def _meta(self, values: dict[bytes, bytes]) -> None:
+        kind = in_attribute(values.get(b"http-equiv", b"")).strip(_SPACES).lower()
+        if kind == b"refresh" and values.get(b"content"):
+            target = self._refresh(self._text(values[b"content"]))
+            if target is not None:
+                self._add(target.encode("utf-8", "replace"))
+
+    def _add(self, href: bytes) -> None:
+        address = address_of(href)
+        if address is None or address in self._addresses:
+            return
+        if len(self._addresses) < self._most and len(address) <= self._longest_address:
+            self._addresses[address] = None
+        else:
+            self._left_out.add(hash(address))
+
+    def _report(self, start: int, name: bytes, values: dict[bytes, bytes]) -> None:
+        tag = name.decode("latin-1")
+        if tag in self._elements and values and len(self._records) < self._most_elements:
+            self._records.append((start, tag, {key.decode(): self._text(value) for key, value in values.items()}))
+
+    def _text(self, value: bytes) -> str:
+        return in_attribute(value[: self._longest_value]).decode("utf-8", "replace")

@@ -1,0 +1,99 @@
+"""PURE. HTML bytes to addresses, title, base and a few elements, in one linear pass without a tree.
+
+`scan` reads tags as the HTML standard's tokenizer does: quotes, duplicate attributes, character references, comments,
+CDATA, and elements whose content is text (script with its escapes, style, title, textarea, …). Of the tree it keeps
+only the parts that change the reading of links: foreign content (`svg`, `math`, and the places inside of them where
+HTML goes on) and `<template>`. Deliberately so:
+
+- Markup counts wherever it stands: behind `</html>`, in a second `<html>`, misplaced in a table.
+- `<noscript>` is read: the crawler runs no scripts. `<noframes>`, `<iframe>`, `<noembed>` hold text, as in browsers.
+- Inside of `<template>` is no part of the document, except where `shadowrootmode` puts it on display.
+- An element of `svg` or `math` is no title, base, link or meta. An `<a>` in them is a link.
+- An unclosed `svg` ends at a tag that cannot be in it. Browsers ask for open elements here, this asks for names alone.
+
+With `is_xml`, tags that end in `/>` have no content, prefixes are passed over (`h:a`), CDATA sections are text, and a
+DOCTYPE may hold declarations. Nothing else is XML about it: a page that is not well-formed is read all the same.
+
+There are two implementations with equal results, one compiled from `_scanner.c` where a compiler was found, and
+`pure_scanner`. `IMPLEMENTATION` tells which one is in use; with SUMI_RIPPLE_PURE=1 in the environment it is the latter.
+CPU and memory grow with the input's length and no faster, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.visit import pure_scanner
+from crawler.visit.pure_scanner import Element, address_of
+from crawler.visit.references import in_attribute, in_text
+
+__all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Scan", "address_of", "scan"]
+
+CONTRACT = 1  # what `_scanner.c` must say too: a build left over from other sources is not used
+LONGEST_ADDRESS = 64 * 1024  # bytes
+LONGEST_VALUE = 80 * 1024  # bytes of a title, a base or an element's attribute; the rest is cut off
+MOST_ELEMENTS = 10_000  # reported of one page
+_LIMITS = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS)
+
+
+def _compiled() -> Any:
+    if os.environ.get("SUMI_RIPPLE_PURE"):
+        return None
+    try:
+        from crawler.visit import _scanner
+    except ImportError:
+        return None
+    return _scanner if _scanner.CONTRACT == CONTRACT else None
+
+
+compiled: Any = _compiled()
+IMPLEMENTATION = "python" if compiled is None else "c"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What one pass found.
+
+    `addresses` are those of `<a href>` without `download`, `<link rel=canonical>` and meta refreshes: in document
+    order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are references
+    to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long. `title` and
+    `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of the tag,
+    name, attributes), for the names asked for.
+    """
+
+    title: str | None
+    base: str | None
+    addresses: list[str]
+    left_out: int
+    elements: list[Element]
+
+
+def scan(
+    data: bytes,
+    most: int,
+    refresh: Callable[[str], str | None],
+    *,
+    is_xml: bool = False,
+    elements: tuple[str, ...] = ("meta",),
+) -> Scan:
+    """Read a page in UTF-8 (bytes that are not become U+FFFD), keeping `most` addresses.
+
+    `refresh` tells the target in a meta refresh's content, or None. `elements` may name a, area, link, meta and html.
+    """
+    if compiled is None:
+        found = pure_scanner.scan(data, most, is_xml, elements, refresh, _LIMITS)
+    else:
+        found = compiled.scan(data, most, is_xml, elements, refresh, _LIMITS, in_attribute)
+    title, base, addresses, left_out, reported = found
+    if title is not None and is_xml:
+        title = title.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
+    return Scan(
+        title=None if title is None else in_text(title).decode("utf-8", "replace"),
+        base=None if base is None else in_attribute(base).decode("utf-8", "replace"),
+        addresses=addresses,
+        left_out=left_out,
+        elements=reported,
+    )
