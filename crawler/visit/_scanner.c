@@ -80,9 +80,11 @@ behind(const byte *at, const byte *end, const char *text, size_t length)
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
+/* A BREAKOUT ends foreign content with its start tag and its end tag, an OPENER with the former, a CLOSER with the
+ * latter alone. */
 enum Tag {
     OTHER, A, AREA, BASE, LINK, META, HTML, TITLE, SCRIPT, STYLE, XMP, IFRAME, NOEMBED, NOFRAMES, TEXTAREA, PLAINTEXT,
-    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, BREAKOUT, CLOSER
+    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, BREAKOUT, OPENER, CLOSER
 };
 
 static const struct {
@@ -91,13 +93,13 @@ static const struct {
 } TAGS[] = {
     {"a", A}, {"address", CLOSER}, {"annotation-xml", ANNOTATION_XML}, {"area", AREA}, {"article", CLOSER},
     {"aside", CLOSER}, {"b", BREAKOUT}, {"base", BASE}, {"big", BREAKOUT}, {"blockquote", BREAKOUT},
-    {"body", BREAKOUT}, {"br", BREAKOUT}, {"button", CLOSER}, {"caption", CLOSER}, {"center", BREAKOUT},
+    {"body", OPENER}, {"br", BREAKOUT}, {"button", CLOSER}, {"caption", CLOSER}, {"center", BREAKOUT},
     {"code", BREAKOUT}, {"dd", BREAKOUT}, {"desc", DESC}, {"details", CLOSER}, {"div", BREAKOUT}, {"dl", BREAKOUT},
-    {"dt", BREAKOUT}, {"em", BREAKOUT}, {"embed", BREAKOUT}, {"fieldset", CLOSER}, {"figcaption", CLOSER},
+    {"dt", BREAKOUT}, {"em", BREAKOUT}, {"embed", OPENER}, {"fieldset", CLOSER}, {"figcaption", CLOSER},
     {"figure", CLOSER}, {"font", FONT}, {"footer", CLOSER}, {"foreignobject", FOREIGNOBJECT}, {"form", CLOSER},
     {"h1", BREAKOUT}, {"h2", BREAKOUT}, {"h3", BREAKOUT}, {"h4", BREAKOUT}, {"h5", BREAKOUT}, {"h6", BREAKOUT},
-    {"head", BREAKOUT}, {"header", CLOSER}, {"hr", BREAKOUT}, {"html", HTML}, {"i", BREAKOUT}, {"iframe", IFRAME},
-    {"img", BREAKOUT}, {"label", CLOSER}, {"li", BREAKOUT}, {"link", LINK}, {"listing", BREAKOUT}, {"main", CLOSER},
+    {"head", OPENER}, {"header", CLOSER}, {"hr", OPENER}, {"html", HTML}, {"i", BREAKOUT}, {"iframe", IFRAME},
+    {"img", OPENER}, {"label", CLOSER}, {"li", BREAKOUT}, {"link", LINK}, {"listing", BREAKOUT}, {"main", CLOSER},
     {"math", MATH}, {"menu", BREAKOUT}, {"meta", META}, {"mi", MI}, {"mn", MN}, {"mo", MO}, {"ms", MS},
     {"mtext", MTEXT}, {"nav", CLOSER}, {"nobr", BREAKOUT}, {"noembed", NOEMBED}, {"noframes", NOFRAMES},
     {"ol", BREAKOUT}, {"p", BREAKOUT}, {"plaintext", PLAINTEXT}, {"pre", BREAKOUT}, {"ruby", BREAKOUT},
@@ -800,7 +802,7 @@ close_element(Scan *scan, enum Tag tag)
         }
     } else if (tag != OTHER && top(scan) == tag) {
         pop(scan);
-    } else if (tag == BREAKOUT || tag == CLOSER || tag == HTML || tag == META) {
+    } else if (tag == BREAKOUT || tag == CLOSER) {
         leave_foreign(scan);
     } else if (tag == TEMPLATE && scan->templates && --scan->templates == 0) {
         while (scan->frame_count > scan->frames_at_template) {
@@ -1029,7 +1031,7 @@ start_tag(Scan *scan, const byte *start)
         return at;
     }
     if (is_foreign(scan)) {
-        if (tag != BREAKOUT && tag != META && !(tag == FONT && values.set)) {
+        if (tag != BREAKOUT && tag != OPENER && tag != META && !(tag == FONT && values.set)) {
             return foreign_element(scan, start, tag, &values) < 0 ? NULL : at;
         }
         leave_foreign(scan);

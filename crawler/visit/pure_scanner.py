@@ -63,9 +63,10 @@ _BREAKOUT = frozenset(
     b"b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta "
     b"nobr ol p pre ruby s small span strong strike sub sup table tt u ul var".split()
 )
-# End tags that close an element around foreign content, and that content with it.
-_CLOSERS = _BREAKOUT | frozenset(
-    b"html td th tr tbody thead tfoot section article aside nav main header footer form button label fieldset figure "
+# End tags that close an element around foreign content, and that content with it. The elements left out are never open,
+# or stay open.
+_CLOSERS = (_BREAKOUT - frozenset({b"body", b"head", b"hr", b"img", b"embed", b"meta"})) | frozenset(
+    b"td th tr tbody thead tfoot section article aside nav main header footer form button label fieldset figure "
     b"figcaption details summary caption address select".split()
 )
 
