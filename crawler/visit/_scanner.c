@@ -532,7 +532,7 @@ add_address(Scan *scan, Slice href)
         return 0;
     }
     Seen *seen = &scan->seen;
-    if (seen->taken * 2 >= seen->room && grow(seen) < 0) {
+    if (seen->taken * 4 >= seen->room * 3 && grow(seen) < 0) {
         return -1;
     }
     uint64_t hash = hash_of(href, scan->key);

@@ -103,7 +103,7 @@ def _between(is_xml: bool, elements: tuple[str, ...]) -> re.Pattern[bytes]:
     names |= {name.encode() for name in elements}
     prefix = rb"(?:[^%b/>:]++:)*+" % _S if is_xml else b""
     wanted = rb"%b(?i:%b)%b" % (prefix, b"|".join(sorted(names)), _AFTER_NAME)
-    tag = rb"(?:/[A-Za-z]|(?!%b)[A-Za-z])[^%b/>]*+%b>" % (wanted, _S, _TO_THE_END)
+    tag = rb"(?:/[A-Za-z]|(?=[A-Za-z])(?!%b))[^%b/>]*+%b>" % (wanted, _S, _TO_THE_END)
     return re.compile(rb"(?:[^<]++|<(?:%b|(?![A-Za-z/!?])))*+" % tag)
 
 
