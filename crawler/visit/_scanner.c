@@ -195,6 +195,9 @@ typedef struct {
 /* A number modulo 2^61 - 1. */
 #define PRIME ((UINT64_C(1) << 61) - 1)
 
+/* Set in the hash of what is only the beginning of an address, so that it is never the same as a whole one. */
+#define CUT (UINT64_C(1) << 62)
+
 static uint64_t
 times(uint64_t a, uint64_t b)
 {
@@ -390,10 +393,18 @@ plain_reference(const byte *at, const byte *end, byte *character)
     return after == at + 1 || (after < end && *after == '=') ? 0 : -1;
 }
 
-/* A value with its references resolved and U+FFFD for NULs. It is valid until the next one is resolved. */
+static Slice
+cut(Slice value, Py_ssize_t longest)
+{
+    value.length = value.length > (size_t)longest ? (size_t)longest : value.length;
+    return value;
+}
+
+/* A value, cut, with its references resolved and U+FFFD for NULs. It is valid until the next one is resolved. */
 static int
 resolve(Scan *scan, Slice *value)
 {
+    *value = cut(*value, scan->longest_value);
     const byte *at = value->text, *end = at + value->length;
     if (memchr(at, '&', value->length) == NULL && memchr(at, 0, value->length) == NULL) {
         return 0;
@@ -428,17 +439,9 @@ resolve(Scan *scan, Slice *value)
     return 0;
 }
 
-static Slice
-cut(Slice value, Py_ssize_t longest)
-{
-    value.length = value.length > (size_t)longest ? (size_t)longest : value.length;
-    return value;
-}
-
 static PyObject *
 text_of(Scan *scan, Slice value)
 {
-    value = cut(value, scan->longest_value);
     if (resolve(scan, &value) < 0) {
         return NULL;
     }
@@ -465,7 +468,7 @@ has_foreign_scheme(Slice address)
 }
 
 /* An href made an address, in place where nothing is to be taken out: stripped, no tabs or newlines, no fragment.
- * Returns 1 if it was copied to `cleaned`, 0 if not, -1 on an error. */
+ * Returns 1 if a fragment followed it, 0 if not, -1 on an error. */
 static int
 clean(Scan *scan, Slice *href)
 {
@@ -492,7 +495,7 @@ clean(Scan *scan, Slice *href)
     href->text = at;
     href->length = (size_t)(fragment - at);
     if (is_plain && !is_spaced) {
-        return 0;
+        return fragment < end;
     }
     if (make_room(&scan->cleaned, href->length * 3) < 0) {
         return -1;
@@ -519,13 +522,14 @@ clean(Scan *scan, Slice *href)
     }
     href->text = scan->cleaned.text;
     href->length = (size_t)(out - scan->cleaned.text);
-    return 1;
+    return fragment < end;
 }
 
 static int
-add_address(Scan *scan, Slice href)
+add_address(Scan *scan, Slice href, int is_cut)
 {
-    if (clean(scan, &href) < 0) {
+    int has_fragment = clean(scan, &href);
+    if (has_fragment < 0) {
         return -1;
     }
     if (href.length == 0 || has_foreign_scheme(href)) {
@@ -535,12 +539,14 @@ add_address(Scan *scan, Slice href)
     if (seen->taken * 4 >= seen->room * 3 && grow(seen) < 0) {
         return -1;
     }
-    uint64_t hash = hash_of(href, scan->key);
+    is_cut = is_cut && !has_fragment;
+    uint64_t hash = hash_of(href, scan->key) | (is_cut ? CUT : 0);
     Entry *entry = place_of(seen->entries, seen->room, hash, href);
     if (entry->hash != 0) {
         return 0;
     }
-    int is_kept = PyList_GET_SIZE(scan->addresses) < scan->most && href.length <= (size_t)scan->longest_address;
+    int is_kept = !is_cut && PyList_GET_SIZE(scan->addresses) < scan->most &&
+                  href.length <= (size_t)scan->longest_address;
     if (is_kept) {
         PyObject *text = PyUnicode_DecodeUTF8((const char *)href.text, (Py_ssize_t)href.length, "replace");
         if (text == NULL) {
@@ -568,7 +574,8 @@ add_address(Scan *scan, Slice href)
 static int
 add_href(Scan *scan, Slice href)
 {
-    return resolve(scan, &href) < 0 ? -1 : add_address(scan, href);
+    int is_cut = href.length > (size_t)scan->longest_value;
+    return resolve(scan, &href) < 0 ? -1 : add_address(scan, href, is_cut);
 }
 
 /* --- elements --------------------------------------------------------------------------------------------------- */
@@ -682,7 +689,7 @@ refresh_element(Scan *scan, const Values *values)
         return -1;
     }
     Slice href = {(const byte *)PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded)};
-    int failed = add_address(scan, href);
+    int failed = add_address(scan, href, 0);
     Py_DECREF(encoded);
     return failed;
 }
@@ -907,29 +914,42 @@ behind_tag(const Scan *scan, const byte *at)
     return at == NULL ? scan->end : at;
 }
 
-/* Is there a name here, in any case, and is it at its end? */
-static int
-is_name(const byte *at, const byte *end, const char *name, size_t length)
+/* The place behind a name in any case, with prefixes in XML; NULL: it is not here, or goes on. No `<` is passed over,
+ * so that the next look begins behind all that this one saw. */
+static const byte *
+behind_name(const Scan *scan, const byte *at, const char *name)
 {
-    return (size_t)(end - at) > length && is_text(at, length, name) && KIND[at[length]] & (SPACE | SLASH | CLOSE);
+    size_t length = strlen(name);
+    if (scan->is_xml) {
+        for (const byte *c = at; c < scan->end && !(KIND[*c] & (SPACE | SLASH | CLOSE)) && *c != '<'; c++) {
+            at = *c == ':' ? c + 1 : at;
+        }
+    }
+    int is_here = (size_t)(scan->end - at) > length && is_text(at, length, name) &&
+                  KIND[at[length]] & (SPACE | SLASH | CLOSE);
+    return is_here ? at + length : NULL;
 }
 
-/* Where a script's end tag begins. Inside `<!-- <script> -->` an end tag ends only the inner script. */
+/* Where a script's end tag begins, and the place behind its name. Inside `<!-- <script> -->` an end tag ends only the
+ * inner script. */
 static const byte *
-script_end(const byte *at, const byte *end)
+script_end(const Scan *scan, const byte *at, const byte **after)
 {
+    const byte *end = scan->end;
     int is_escaped = 0, is_nested = 0;
     for (; at < end; at++) {
         if (*at == '<') {
             if (starts_with(at, end, "<!--", 4)) {
                 is_escaped = 1;
                 at++; /* its dashes may be those of a `-->` */
-            } else if (end - at > 1 && at[1] == '/' && is_name(at + 2, end, "script", 6)) {
-                if (!is_nested) {
-                    return at;
+            } else if (end - at > 1 && at[1] == '/') {
+                if ((*after = behind_name(scan, at + 2, "script")) != NULL) {
+                    if (!is_nested) {
+                        return at;
+                    }
+                    is_nested = 0;
                 }
-                is_nested = 0;
-            } else if (is_escaped && is_name(at + 1, end, "script", 6)) {
+            } else if (is_escaped && behind_name(scan, at + 1, "script") != NULL) {
                 is_nested = 1;
             }
         } else if (*at == '-' && starts_with(at, end, "-->", 3)) {
@@ -947,11 +967,11 @@ script_end(const byte *at, const byte *end)
 }
 
 static const byte *
-raw_end(const byte *at, const byte *end, const char *name)
+raw_end(const Scan *scan, const byte *at, const char *name, const byte **after)
 {
-    size_t length = strlen(name);
+    const byte *end = scan->end;
     while (at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
-        if (end - at > 1 && at[1] == '/' && is_name(at + 2, end, name, length)) {
+        if (end - at > 1 && at[1] == '/' && (*after = behind_name(scan, at + 2, name)) != NULL) {
             return at;
         }
         at++;
@@ -963,13 +983,13 @@ static const byte *
 raw_text(Scan *scan, const byte *at, enum Tag tag)
 {
     static const char *const NAMES[] = {"title", "script", "style", "xmp", "iframe", "noembed", "noframes", "textarea"};
-    const char *name = NAMES[tag - TITLE];
-    const byte *stop = tag == SCRIPT ? script_end(at, scan->end) : raw_end(at, scan->end, name);
+    const byte *after = scan->end;
+    const byte *stop = tag == SCRIPT ? script_end(scan, at, &after) : raw_end(scan, at, NAMES[tag - TITLE], &after);
     if (tag == TITLE && scan->title.text == NULL && !scan->templates) {
         Slice title = {at, (size_t)(stop - at)};
         scan->title = cut(title, scan->longest_value);
     }
-    return stop == scan->end ? stop : behind_tag(scan, stop + 2 + strlen(name));
+    return stop == scan->end ? stop : behind_tag(scan, after);
 }
 
 static int

@@ -27,7 +27,7 @@ _AFTER_NAME = rb"[%b/>]" % _S
 _TAG_NAME = re.compile(rb"[^%b/>]*+" % _S)
 _REST_OF_TAG = re.compile(_TO_THE_END + rb"(>?)")
 _COMMENT_END = re.compile(rb"--!?>")
-_SCRIPT_MARK = re.compile(rb"(<!--)|(-->)|<(/?)script(?=%b)" % _AFTER_NAME, re.IGNORECASE)
+_PREFIXES = rb"(?:[^%b/><:]*+:)*+" % _S  # of a name in XML
 _DOCTYPE_MARK = re.compile(rb"[\"'\[\]>]|<!--|<\?")
 
 _OUTSIDE = bytes(range(0x21))  # stripped from both ends of an address by the URL standard
@@ -57,6 +57,7 @@ _INTEGRATION = {
     b"svg": frozenset({b"foreignobject", b"desc", b"title"}),
     b"math": frozenset({b"mi", b"mo", b"mn", b"ms", b"mtext"}),
 }
+_FRAMES = {name: name for name in (*_FOREIGN, *_INTEGRATION[b"svg"], *_INTEGRATION[b"math"], b"annotation-xml")}
 _HTML_ENCODINGS = frozenset({b"text/html", b"application/xhtml+xml"})
 # A start tag that ends foreign content, by the HTML standard.
 _BREAKOUT = frozenset(
@@ -85,15 +86,20 @@ def scan(
 
 def address_of(href: bytes) -> bytes | None:
     """The address that an href without references names: no fragment, no spaces around; None: it is no link."""
+    return _address_and_mark(href)[0]
+
+
+def _address_and_mark(href: bytes) -> tuple[bytes | None, bytes]:
+    """The address, and the `#` if a fragment follows it."""
     href = href.strip(_OUTSIDE)
     if b"\n" in href or b"\t" in href or b"\r" in href:
         href = href.translate(None, _INSIDE)
     address, mark, _ = href.partition(b"#")
     if not address or _FOREIGN_SCHEME.match(address):
-        return None
+        return None, mark
     if mark and address[-1] <= 0x20:  # part of the address, and stripped later unless it is escaped
         address = _TRAILING.sub(lambda found: b"".join(b"%%%02X" % byte for byte in found[0]), address)
-    return address
+    return address, mark
 
 
 @lru_cache(maxsize=64)
@@ -101,7 +107,7 @@ def _between(is_xml: bool, elements: tuple[str, ...]) -> re.Pattern[bytes]:
     """What can be passed over outside of foreign content and templates: text, and tags that nobody asks about."""
     names = {b"a", b"base", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
     names |= {name.encode() for name in elements}
-    prefix = rb"(?:[^%b/>:]++:)*+" % _S if is_xml else b""
+    prefix = rb"(?:[^%b/>:]*+:)*+" % _S if is_xml else b""
     wanted = rb"%b(?i:%b)%b" % (prefix, b"|".join(sorted(names)), _AFTER_NAME)
     tag = rb"(?:/[A-Za-z]|(?=[A-Za-z])(?!%b))[^%b/>]*+%b>" % (wanted, _S, _TO_THE_END)
     return re.compile(rb"(?:[^<]++|<(?:%b|(?![A-Za-z/!?])))*+" % tag)
@@ -120,8 +126,14 @@ _END_OF_TAG = rb"(?:%b%b)*+(%b)(>?)" % (_SEPARATORS, _ATTRIBUTE, _SEPARATORS)
 
 
 @lru_cache(maxsize=16)
-def _raw_end(name: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"</%b(?=%b)" % (name, _AFTER_NAME), re.IGNORECASE)
+def _raw_end(is_xml: bool, name: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"</%b%b(?=%b)" % (_PREFIXES if is_xml else b"", name, _AFTER_NAME), re.IGNORECASE)
+
+
+@lru_cache(maxsize=2)
+def _script_mark(is_xml: bool) -> re.Pattern[bytes]:
+    prefixes = _PREFIXES if is_xml else b""
+    return re.compile(rb"(<!--)|(-->)|<(/?)%bscript(?=%b)" % (prefixes, _AFTER_NAME), re.IGNORECASE)
 
 
 class _Scan:
@@ -259,7 +271,7 @@ class _Scan:
                 self._pop()
 
     def _push(self, name: bytes) -> None:
-        self._frames.append(name)
+        self._frames.append(_FRAMES[name])  # one object for all frames of a name
         if name in _FOREIGN:
             self._open[name] += 1
 
@@ -286,7 +298,8 @@ class _Scan:
                 break
             attribute = found[1].lower()
             if attribute not in values:
-                values[attribute] = found[2] or found[3] or found[4] or b""
+                value = found[2] or found[3] or found[4] or b""
+                values[attribute] = value[: self._longest_value + 1]  # one more tells that it was longer
         if not found[6]:
             return self._end  # the input ends inside of the tag, which then is none
         is_closed = found[5].endswith(b"/")
@@ -306,7 +319,7 @@ class _Scan:
     def _is_integration_point(self, name: bytes, values: dict[bytes, bytes]) -> bool:
         holder = self._frames[-1]
         if name == b"annotation-xml" and holder == b"math":
-            return in_attribute(values.get(b"encoding", b"")).lower() in _HTML_ENCODINGS
+            return self._resolved(values.get(b"encoding", b"")).lower() in _HTML_ENCODINGS
         return name in _INTEGRATION[holder]
 
     def _html(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool, position: int) -> int:
@@ -332,24 +345,25 @@ class _Scan:
     def _open_template(self, values: dict[bytes, bytes]) -> None:
         if self._templates:
             self._templates += 1
-        elif in_attribute(values.get(b"shadowrootmode", b"")).lower() not in (b"open", b"closed"):
+        elif self._resolved(values.get(b"shadowrootmode", b"")).lower() not in (b"open", b"closed"):
             self._templates = 1
             self._frames_at_template = len(self._frames)
 
     def _raw_text(self, name: bytes, position: int) -> int:
         if name == b"script":
-            end = self._script_end(position)
+            found = self._script_end(position)
         else:
-            found = _raw_end(name).search(self._data, position)
-            end = self._end if found is None else found.start()
+            found = _raw_end(self._is_xml, name).search(self._data, position)
+        end = self._end if found is None else found.start()
         if name == b"title" and self._title is None and not self._templates:
             self._title = self._data[position : min(end, position + self._longest_value)]
-        return self._end if end == self._end else self._behind_tag(end + 2 + len(name))
+        return self._end if found is None else self._behind_tag(found.end())
 
-    def _script_end(self, position: int) -> int:
-        """Where a script's end tag begins. Inside `<!-- <script> -->` an end tag ends only the inner script."""
+    def _script_end(self, position: int) -> re.Match[bytes] | None:
+        """The beginning of a script's end tag. Inside `<!-- <script> -->` an end tag ends only the inner script."""
+        pattern = _script_mark(self._is_xml)
         is_escaped = is_nested = False
-        while (found := _SCRIPT_MARK.search(self._data, position)) is not None:
+        while (found := pattern.search(self._data, position)) is not None:
             position = found.end()
             if found[1]:
                 is_escaped = True
@@ -358,19 +372,19 @@ class _Scan:
                 is_escaped = is_nested = False
             elif found[3]:
                 if not is_nested:
-                    return found.start()
+                    return found
                 is_nested = False
             elif is_escaped:
                 is_nested = True
-        return self._end
+        return None
 
     def _document_element(self, start: int, name: bytes, values: dict[bytes, bytes]) -> None:
         if name == b"base":
             if self._base is None and b"href" in values:
                 self._base = values[b"href"][: self._longest_value]
         elif name == b"link":
-            if b"href" in values and _CANONICAL.search(in_attribute(values.get(b"rel", b""))):
-                self._add(in_attribute(values[b"href"]))
+            if b"href" in values and _CANONICAL.search(self._resolved(values.get(b"rel", b""))):
+                self._add_href(values[b"href"])
         elif name == b"meta":
             self._meta(values)
         self._report(start, name, values)
@@ -379,21 +393,29 @@ class _Scan:
         if self._templates:
             return
         if b"href" in values and b"download" not in values:
-            self._add(in_attribute(values[b"href"]))
+            self._add_href(values[b"href"])
         self._report(start, b"a", values)
 
     def _meta(self, values: dict[bytes, bytes]) -> None:
-        kind = in_attribute(values.get(b"http-equiv", b"")).strip(_SPACES).lower()
+        kind = self._resolved(values.get(b"http-equiv", b"")).strip(_SPACES).lower()
         if kind == b"refresh" and values.get(b"content"):
             target = self._refresh(self._text(values[b"content"]))
             if target is not None:
-                self._add(target.encode("utf-8", "replace"))
+                self._add(target.encode("utf-8", "replace"), is_cut=False)
 
-    def _add(self, href: bytes) -> None:
-        address = address_of(href)
-        if address is None or address in self._addresses:
+    def _add_href(self, value: bytes) -> None:
+        is_cut = len(value) > self._longest_value
+        self._add(self._resolved(value), is_cut=is_cut)
+
+    def _add(self, href: bytes, *, is_cut: bool) -> None:
+        address, mark = _address_and_mark(href)
+        if address is None:
             return
-        if len(self._addresses) < self._most and len(address) <= self._longest_address:
+        if is_cut and not mark:  # only the beginning of an address, and never the same as a whole one
+            self._left_out.add(hash(address + b"#"))
+        elif address in self._addresses:
+            return
+        elif len(self._addresses) < self._most and len(address) <= self._longest_address:
             self._addresses[address] = None
         else:
             self._left_out.add(hash(address))
@@ -404,4 +426,7 @@ class _Scan:
             self._records.append((start, tag, {key.decode(): self._text(value) for key, value in values.items()}))
 
     def _text(self, value: bytes) -> str:
-        return in_attribute(value[: self._longest_value]).decode("utf-8", "replace")
+        return self._resolved(value).decode("utf-8", "replace")
+
+    def _resolved(self, value: bytes) -> bytes:
+        return in_attribute(value[: self._longest_value])

@@ -34,7 +34,7 @@ __all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Scan", "address_of",
 
 CONTRACT = 1  # what `_scanner.c` must say too: a build left over from other sources is not used
 LONGEST_ADDRESS = 64 * 1024  # bytes
-LONGEST_VALUE = 80 * 1024  # bytes of a title, a base or an element's attribute; the rest is cut off
+LONGEST_VALUE = 80 * 1024  # bytes as written of a title or an attribute; the rest is cut off, which keeps memory small
 MOST_ELEMENTS = 10_000  # reported of one page
 _LIMITS = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS)
 
