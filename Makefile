@@ -52,5 +52,5 @@ torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS))
 
 clean: ## remove the environment and caches (never your workspace or databases)
-	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

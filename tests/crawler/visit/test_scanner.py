@@ -173,6 +173,7 @@ def test_scripts_and_other_text(implementation: str, body: str, addresses: list[
         ("<svg><desc><title>t</title></desc></svg>", [], "t"),  # HTML goes on in there
         ("<svg><foreignObject><title>t</title></foreignObject><title>no", [], "t"),
         ("<svg/><title>t</title>", [], "t"),
+        ("<svg a=b/><title>no</title></svg><title>t</title>", [], "t"),  # the slash is part of the value
         ("<svg><svg></svg><title>no</title></svg><title>t</title>", [], "t"),
         ("<svg><style><a href=x></style></svg>", ["x"], None),  # text in HTML alone
         ("<svg><path></svg><style><a href=no></style>", [], None),
@@ -313,6 +314,12 @@ def test_endless_addresses_are_left_out_and_counted(implementation: str, href: s
     assert (len(found.addresses), found.left_out) == (kept, left_out)
 
 
+def test_the_beginning_of_an_endless_address_is_not_that_address(implementation: str) -> None:
+    endless = "x" + "\n" * LONGEST_VALUE + "y"
+    found = read(f"<a href='{endless}'><a href=x><a href='{endless}'>")
+    assert (found.addresses, found.left_out) == (["x"], 1)
+
+
 # --- elements
 
 
@@ -372,10 +379,10 @@ PIECES = [
         " ",
         "< > / /> </ = \" ' # ? & ; - -- --> --!> <!-- <! <? ?> <![CDATA[ ]]> [ ] ! : a A x <!DOCTYPE &amp; &amp "
         "&copy &copy= &#38; &#x &notin; &not http: java script: é 0;url= canonical refresh <a href download rel= href= "
-        "<a/ <A <link <base <meta <area <html http-equiv= content= name= lang= <title> </title> <title/> <script> </script> "
-        "</script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> <desc> </desc> "
-        "<foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> </template> <plaintext> "
-        "<xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> <iframe> </iframe>",
+        "<a/ <A <link <base <meta <area <html http-equiv= content= name= lang= <title> </title> <title/> <script> "
+        "</script> </script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> "
+        "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> </template> "
+        "<plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> <iframe> </iframe>",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),
