@@ -381,8 +381,9 @@ PIECES = [
         "&copy &copy= &#38; &#x &notin; &not http: java script: é 0;url= canonical refresh <a href download rel= href= "
         "<a/ <A <link <base <meta <area <html http-equiv= content= name= lang= <title> </title> <title/> <script> "
         "</script> </script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> "
-        "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> </template> "
-        "<plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> <iframe> </iframe>",
+        "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> "
+        "</template> <plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> "
+        "<iframe> </iframe>",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),
