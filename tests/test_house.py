@@ -16,9 +16,11 @@ COMPOSERS = {
     "crawler.cli.crawl_commands",
     "crawler.cli.map_commands",
     "crawler.cli.stage_commands",
-    "crawler.supervise.supervisor",
+    "crawler.supervise.stages",
 }
 PURE = {
+    "crawler.observe.live_text",
+    "crawler.supervise.exit_rules",
     "crawler.rules.lists",
     "crawler.model.states",
     "crawler.rules.traps",

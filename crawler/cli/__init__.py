@@ -1,1 +1,10 @@
-"""The command line: `app` puts it together, `options` holds what commands share, one file per group of commands."""
+"""The command line.
+
+app                the commands with their help; errors become one sentence and an exit code
+crawl_commands     crawl, demo, init
+stage_commands     schedule, fetch, ingest: one stage alone
+map_commands       report, replay, digest, stats, explain, export, audit: read an earlier crawl
+control_commands   status, pause, resume, stop
+options            arguments and options that commands share
+help_format        the default command and the layout of the help
+"""

@@ -1,6 +1,6 @@
-"""The command line, put together: every command with its help, and what becomes of errors.
+"""All commands with their help, and `run`, which turns errors into one sentence and an exit code.
 
-The commands are in `crawler/commands/`: they parse, call, print, and import what is heavy only when they are called.
+Commands import heavy modules inside their functions, so that the help appears at once.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Annotated
 import typer
 
 from crawler.cli import control_commands, crawl_commands, map_commands, stage_commands
-from crawler.cli.options import DefaultToCrawl, PlainCommand, version
+from crawler.cli.help_format import DefaultToCrawl, PlainCommand
+from crawler.cli.options import version
 from crawler.model.errors import SumiError, sentence
 
 EXAMPLES = """\b
 Examples:
-  sumi-ripple demo                       crawl the built-in demo terrain
+  sumi-ripple demo                       crawl the built-in demo
   sumi-ripple init my.toml               write a commented config to start from
-  sumi-ripple my.toml --dry-run          check it, and see what it means
-  sumi-ripple my.toml                    crawl; Ctrl-C saves, the same command goes on
-  sumi-ripple status --watch             what is going on
-  sumi-ripple pause; sumi-ripple resume  hold on, go on
+  sumi-ripple my.toml --dry-run          check it and show what it means
+  sumi-ripple my.toml                    crawl; Ctrl-C saves, the same command resumes
+  sumi-ripple status --watch             show what is running
+  sumi-ripple pause; sumi-ripple resume  pause and go on
   sumi-ripple explain https://a.example/page my.toml
   sumi-ripple replay my.toml --into other.db
 
 \b
-Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted (state saved)."""
+Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted (saved)."""
 
 app = typer.Typer(
     cls=DefaultToCrawl,
@@ -58,59 +59,65 @@ def _options(
     """A polite web-terrain mapper: walks outward from the domains you care about and records who links to whom."""
 
 
-# -- the commands, in the order in which the help names them --------------------------------------------------
+# -- the commands, in the order of the help --------------------------------------------------------------------
 
 _command = partial(app.command, cls=PlainCommand)
 
 _command(
-    short_help="All stages, until the run is complete (the default).",
+    short_help="Run all stages until the run is complete (the default).",
     epilog="\b\nExamples:\n  sumi-ripple my.toml\n  sumi-ripple my.toml -v --workers 4\n  sumi-ripple my.toml --fresh",
 )(crawl_commands.crawl)
 _command(
-    short_help="Crawl the built-in demo terrain, on this machine alone.",
+    short_help="Crawl the built-in demo, on this machine only.",
     epilog="\b\nExample:\n  sumi-ripple demo --workers 2",
 )(crawl_commands.demo)
 _command(epilog="\b\nExample:\n  sumi-ripple init my.toml")(crawl_commands.init)
-_command(short_help="The scheduler alone: keeps the run, releases jobs.")(stage_commands.schedule)
-_command(short_help="Fetchers alone: visit what is released.")(stage_commands.fetch)
-_command()(stage_commands.ingest)
+_command(short_help="Run the scheduler alone.")(stage_commands.schedule)
+_command(short_help="Run fetchers alone.")(stage_commands.fetch)
+_command(short_help="Run the ingest alone.")(stage_commands.ingest)
 _command()(map_commands.report)
 _command(
-    short_help="Draw the map anew from the result spools.",
+    short_help="Rebuild the map from the result spools.",
     epilog="\b\nExample:\n  sumi-ripple replay my.toml --into other.db",
 )(map_commands.replay)
-_command(epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db")(map_commands.digest)
+_command(
+    short_help="Print a hash of the map.",
+    epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db",
+)(map_commands.digest)
 _command(epilog="\b\nExample:\n  sumi-ripple stats my.toml --by domain")(map_commands.stats)
 _command(
-    short_help="Why a URL is as it is in the map.",
+    short_help="Explain the state of a URL.",
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )(map_commands.explain)
 _command(
-    short_help="The map as GEXF, GraphML, CSV or JSON lines.",
+    short_help="Export the map as GEXF, GraphML, CSV or JSON lines.",
     epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
     "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
 )(map_commands.export)
-_command(short_help="Prove from the spools that the crawl was polite.")(map_commands.audit)
+_command(short_help="Check that the crawl was polite.")(map_commands.audit)
 _command(
-    short_help="What is running, paused, waiting, and why.",
+    short_help="Show what is running, paused or waiting, and why.",
     epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",
 )(control_commands.status)
-_command(epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher")(control_commands.pause)
-_command(short_help="Go on after a pause.")(control_commands.resume)
-_command(short_help="Finish what is in flight, save and end.")(control_commands.stop)
+_command(
+    short_help="Pause all stages, or one.",
+    epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher",
+)(control_commands.pause)
+_command(short_help="Resume after a pause.")(control_commands.resume)
+_command(short_help="Stop all stages, or one, after saving.")(control_commands.stop)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; errors that a person can mend are one sentence on standard error. Returns the exit code."""
+    """Run a command; returns the exit code. An error that the user can fix is one sentence on standard error."""
     try:
         app(list(arguments), prog_name="sumi-ripple")
     except SystemExit as end:
         return _code(end.code)
     except (SumiError, OSError) as problem:
-        return _complain(problem)
+        return _report_error(problem)
     return 0
 
 
@@ -118,6 +125,6 @@ def _code(code: object) -> int:
     return code if isinstance(code, int) else 0 if code is None else 1
 
 
-def _complain(problem: Exception) -> int:
+def _report_error(problem: Exception) -> int:
     sys.stderr.write(f"sumi-ripple: {sentence(problem)}\n")
     return problem.exit_code if isinstance(problem, SumiError) else 1

@@ -1,4 +1,4 @@
-"""The commands that steer a crawl from outside: the flag files, for people who forget their names, and the status."""
+"""The commands that control a crawl from outside, through flag files: pause, resume, stop; and its status."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crawler.cli.help_format import looks_like_a_file
 from crawler.cli.options import (
     JsonOption,
     WorkspaceOption,
     complete_config,
     complete_stage_or_config,
+    default_workspace,
     load_config,
-    looks_like_a_file,
 )
 from crawler.model.errors import UsageError
 
@@ -27,16 +28,16 @@ TargetArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[CONFIG] [STAGE]",
-        help="A config (for its workspace), and a stage: scheduler, fetcher or ingest.",
+        help="A config file (for its workspace) and a stage: scheduler, fetcher or ingest. [default: all stages]",
         autocompletion=complete_stage_or_config,
         show_default=False,
     ),
 ]
-PlaceArgument = Annotated[
+WorkspaceOfConfigArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[CONFIG]",
-        help="A config, for its workspace.",
+        help="A config file, for its workspace.",
         autocompletion=complete_config,
         show_default=False,
     ),
@@ -44,50 +45,38 @@ PlaceArgument = Annotated[
 
 
 def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, Path | None]:
-    """(workspace, stage, database) that the words of a steering command mean."""
+    """The (workspace, stage, database) that the arguments of a command name."""
     from crawler.workspace.door import STAGES
     from crawler.workspace.opening import open_workspace
 
     stages = [word for word in words or [] if word in STAGES]
     configs = [word for word in words or [] if word not in STAGES]
     if len(stages) > 1 or len(configs) > 1:
-        raise UsageError("give one config and one stage (scheduler, fetcher or ingest) at most")
+        raise UsageError("give at most one config and one stage (scheduler, fetcher or ingest)")
     if configs and not looks_like_a_file(configs[0]):
-        raise UsageError(f"{configs[0]} is neither a config nor a stage; the stages are {', '.join(STAGES)}")
+        raise UsageError(f"{configs[0]} is neither a config file nor a stage; the stages are {', '.join(STAGES)}")
     stage = stages[0] if stages else None
     if configs:
         config = load_config(Path(configs[0]), given)
         return open_workspace(config.workspace), stage, config.output.database_path
     root = (given or Path("workspace")).absolute()
     if not open_workspace(root).exists():
-        raise UsageError(f"there is no workspace at {root}; name one with --workspace, or a config")
-    return open_workspace(root if given else workspace_here(root)), stage, None
-
-
-def workspace_here(root: Path) -> Path:
-    """The workspace at `root`, or the demo's in it, if that alone is at work or alone was ever crawled in."""
-    from crawler.workspace.opening import open_workspace
-    from crawler.workspace.runs import read_run
-
-    workspace, demo = open_workspace(root), open_workspace(root / "demo")
-    if workspace.is_role_taken("supervisor"):
-        return root
-    is_only_one = read_run(workspace) is None and read_run(demo) is not None
-    return root / "demo" if is_only_one or demo.is_role_taken("supervisor") else root
+        raise UsageError(f"there is no workspace at {root}; name another folder with --workspace, or a config file")
+    return open_workspace(root if given else default_workspace(root)), stage, None
 
 
 def status(
-    target: PlaceArgument = None,
+    target: WorkspaceOfConfigArgument = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Update every second, until Ctrl-C.")] = False,
 ) -> None:
-    """What is running, paused, waiting and why; what lies in the spools."""
+    """Show what is running, paused or waiting and why, and how much work is queued between the stages."""
     from crawler.observe.status import Status
 
     place, stage, database = _target(target, workspace)
     if stage:
-        raise UsageError(f"status shows all stages at once; leave {stage} out")
+        raise UsageError(f"status shows all stages at once; omit {stage}")
     if watch:
         _watch(place, database, as_json)
     elif as_json:
@@ -97,7 +86,7 @@ def status(
 
 
 def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
-    from crawler.observe.live import TerminalView
+    from crawler.observe.live_view import TerminalView
     from crawler.observe.status import Status
 
     if as_json or not sys.stdout.isatty():
@@ -121,11 +110,11 @@ def _json(value: Any, is_short: bool = False) -> str:
 
 
 def _print_lines(lines: list[tuple[str, str]]) -> None:
-    """Coloured on a terminal (unless NO_COLOR), plain elsewhere."""
+    """Print in colours on a terminal (unless NO_COLOR is set), plainly elsewhere."""
     if sys.stdout.isatty():
         from rich.console import Console
 
-        from crawler.observe.live import styled
+        from crawler.observe.live_view import styled
 
         Console(highlight=False).print(styled(lines))
     else:
@@ -134,15 +123,20 @@ def _print_lines(lines: list[tuple[str, str]]) -> None:
 
 
 def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Hold on: no request leaves within two seconds. The same as: touch workspace/pause"""
+    """Pause all stages, or one. Within two seconds no more requests are sent.
+
+    The command creates a flag file, as would: touch workspace/pause
+    """
     place, stage, _ = _target(target, workspace)
     _set_flag(place, "pause", stage)
-    again = " ".join(["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])])
-    typer.echo(f"{_whom(stage)} paused in {place.name}; go on with: {again}")
+    resume_command = " ".join(
+        ["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])]
+    )
+    typer.echo(f"{_subject(stage)} paused in {place.name}; to go on: {resume_command}")
 
 
 def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Go on after a pause; a stop that nobody has heard yet is taken back, too."""
+    """Resume after a pause. A stop that no stage has seen yet is cancelled too."""
     from crawler.workspace.door import STAGES
 
     place, stage, _ = _target(target, workspace)
@@ -154,17 +148,20 @@ def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> 
         if place.clear_flag(word, name)
     ]
     _ring_all(place)
-    typer.echo(f"Removed {', '.join(removed)}" if removed else f"Nothing was paused in {place.name}")
+    typer.echo(f"Removed the flag file {' and '.join(removed)}" if removed else f"Nothing is paused in {place.name}")
     if stage and place.is_flagged("pause"):
-        typer.echo("All stages are still paused by the flag file pause; go on with: sumi-ripple resume")
+        typer.echo("All stages are still paused by the flag file pause; to go on: sumi-ripple resume")
 
 
 def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Finish what is in flight, save and end; the next crawl goes on from there."""
-    from crawler.observe.processes import look
+    """Stop all stages, or one: they finish what is in flight, save and end. The next crawl resumes the run.
+
+    The command creates a flag file, as would: touch workspace/stop
+    """
+    from crawler.observe.processes import observe
 
     place, stage, _ = _target(target, workspace)
-    running = [found.name for found in look(place).stages if found.is_running and stage in (None, found.stage)]
+    running = [found.name for found in observe(place).stages if found.is_running and stage in (None, found.stage)]
     if not running and not place.is_role_taken("supervisor"):
         typer.echo(f"Nothing is running in {place.name}")
         return
@@ -174,7 +171,7 @@ def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> No
 
 def _set_flag(place: Workspace, word: str, stage: str | None) -> None:
     if not place.exists():
-        raise UsageError(f"there is no workspace at {place.name} yet: nothing has been crawled there")
+        raise UsageError(f"there is no workspace at {place.name} yet; nothing has been crawled there")
     place.set_flag(word, stage)
     _ring_all(place)
 
@@ -184,5 +181,5 @@ def _ring_all(place: Workspace) -> None:
         place.ring(name)
 
 
-def _whom(stage: str | None) -> str:
+def _subject(stage: str | None) -> str:
     return {"fetcher": "The fetchers are", None: "All stages are"}.get(stage, f"The {stage} is")

@@ -1,4 +1,4 @@
-"""The commands that crawl: a config of the user's, or the demo; and the one that writes a config to start from."""
+"""The commands that crawl (crawl, demo), and the one that writes a config to start from (init)."""
 
 from __future__ import annotations
 
@@ -29,32 +29,28 @@ def crawl(
     config: ConfigArgument,
     verbose: VerboseOption = 0,
     quiet: QuietOption = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run; this is what happens anyway.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run; this is the default.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start from nothing; what was crawled before is moved aside, never deleted.")
+        bool, typer.Option("--fresh", help="Start from nothing; the earlier crawl is moved aside, never deleted.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the config and show what would be crawled.")
-    ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Show figures from the database and exit.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the config, show what it means, and exit.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Show the figures of the database and exit.")] = False,
     export_summary: Annotated[
-        bool, typer.Option("--export-summary", help="Write the summary from the database and exit.")
+        bool, typer.Option("--export-summary", help="Write the summary of the database and exit.")
     ] = False,
     workers: WorkersOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Crawl: all stages, until the run is complete (the default command).
+    """Crawl: run all stages until the run is complete. This is the default command.
 
-    An interrupted run is resumed; after a completed one the next run starts on the same database.
+    An interrupted run is resumed; after a completed run the next one starts on the same database.
     """
     if resume and fresh:
-        raise UsageError("--resume and --fresh contradict each other: give one of them")
+        raise UsageError("--resume and --fresh contradict each other; give one of them")
     if sum((dry_run, stats, export_summary)) > 1:
         raise UsageError("give only one of --dry-run, --stats and --export-summary")
     if verbose and quiet:
-        raise UsageError("-v and -q contradict each other: give one of them")
+        raise UsageError("-v and -q contradict each other; give one of them")
     loaded = load_config(config, workspace, workers)
     if dry_run:
         _show_dry_run(loaded)
@@ -68,12 +64,12 @@ def crawl(
         raise typer.Exit(_crawl(loaded, verbose, quiet, fresh))
 
 
-def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_ours: bool = False) -> int:
-    """Crawl with a config of the user's, or with one of ours, which needs no warnings."""
+def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: bool = False) -> int:
+    """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
     from crawler.config.warnings import warnings
-    from crawler.supervise.crawl import Manner
+    from crawler.supervise.crawl import Verbosity
     from crawler.supervise.crawl import crawl as run_crawl
     from reporter.summary.write import write_summary
 
@@ -86,24 +82,24 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_ours: b
         len(config.blacklist),
         len(config.stub),
     )
-    for warning in [] if is_ours else warnings(config):
+    for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
-    return run_crawl(config, write_summary, is_fresh=fresh, manner=Manner(verbose, quiet))
+    return run_crawl(config, write_summary, is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
 
 
 def _show_dry_run(config: Config) -> None:
     from crawler.config.describe import describe
     from crawler.config.warnings import warnings
-    from crawler.supervise.pool import fetcher_count
+    from crawler.supervise.stages import fetcher_count
 
     typer.echo(describe(config))
-    typer.echo(f"  fetchers that would start: {fetcher_count(config)}")
+    typer.echo(f"  fetcher processes: {fetcher_count(config)}")
     found = warnings(config)
     if found:
         typer.echo("\nWarnings")
         for warning in found:
             typer.echo(f"  {warning}")
-    typer.echo("\nNothing was asked of any site.")
+    typer.echo("\nNo request was sent.")
 
 
 def demo(
@@ -111,12 +107,14 @@ def demo(
     workspace: WorkspaceOption = None,
     verbose: VerboseOption = 0,
     quiet: QuietOption = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start from nothing.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start from nothing; the earlier crawl is moved aside, never deleted.")
+    ] = False,
     keep_serving: Annotated[
-        bool, typer.Option("--keep-serving", help="Leave the demo's server running afterwards, until Ctrl-C.")
+        bool, typer.Option("--keep-serving", help="Keep the demo's server running after the crawl, until Ctrl-C.")
     ] = False,
 ) -> None:
-    """Crawl the built-in demo terrain: a small web that is served from this machine alone."""
+    """Crawl the built-in demo: a small web that is served on this machine only."""
     from crawler.demo.demo_config import write_demo_config
     from crawler.demo.server import serve_terrain
     from crawler.demo.terrain import demo_terrain
@@ -131,19 +129,19 @@ def demo(
         path = write_demo_config(folder, served)
         config = load_config(path, folder, workers)
         if not quiet:
-            typer.echo(f"The demo terrain is served on 127.0.0.1:{served.port}; its config is {path}")
-        code = _crawl(config, verbose, quiet, fresh, is_ours=True)
+            typer.echo(f"The demo is served on 127.0.0.1:{served.port}; its config is {path}")
+        code = _crawl(config, verbose, quiet, fresh, is_demo=True)
         if code == 0 and not quiet:
             from reporter.stats import stats as figures
 
             typer.echo("\n" + figures(config.output.database_path), nl=False)
         if keep_serving:
-            _serve_on(served.port, served.ca_path)
+            _keep_serving(served.port, served.ca_path)
     raise typer.Exit(code)
 
 
-def _serve_on(port: int, ca_path: Path) -> None:
-    typer.echo(f"Still serving on 127.0.0.1:{port} (its CA: {ca_path}); Ctrl-C ends it. To look at a page:")
+def _keep_serving(port: int, ca_path: Path) -> None:
+    typer.echo(f"The demo is still served on 127.0.0.1:{port}, until Ctrl-C. To see one of its pages:")
     typer.echo(f"  curl --cacert {ca_path} --connect-to ::127.0.0.1:{port} https://tea-almanac.test/")
     try:
         while True:
@@ -153,7 +151,7 @@ def _serve_on(port: int, ca_path: Path) -> None:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The config to write.", show_default=False)],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The config file to write.", show_default=False)],
 ) -> None:
     """Write a commented config to start from."""
     from crawler.config.template import TEMPLATE
@@ -162,7 +160,7 @@ def init(
         with path.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE)
     except FileExistsError:
-        raise UsageError(f"{path} exists already; it stays as it is") from None
+        raise UsageError(f"{path} exists already and is left as it is; name another file") from None
     except OSError as problem:
         raise UsageError(f"cannot write {path}: {problem.strerror}") from None
-    typer.echo(f"Wrote {path}. Put your domains in, then: sumi-ripple {path} --dry-run")
+    typer.echo(f"Wrote {path}. Add your domains, then run: sumi-ripple {path} --dry-run")

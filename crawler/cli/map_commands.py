@@ -1,4 +1,4 @@
-"""The commands that read what was crawled, from the database or from the result spools. No site is asked anything."""
+"""The commands that read an earlier crawl, from its database or its result spools. None of them sends a request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.control_commands import workspace_here
 from crawler.cli.options import (
     ConfigArgument,
     JsonOption,
     QuietOption,
     WorkspaceOption,
     complete_config,
+    default_workspace,
     load_config,
     log_to_stderr,
 )
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 MapArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="CONFIG", help="The TOML config, or a database.", autocompletion=complete_config, show_default=False
+        metavar="CONFIG", help="The config file, or a database.", autocompletion=complete_config, show_default=False
     ),
 ]
 
 
 def _database(path: Path, workspace: Path | None = None) -> Path:
-    """The database that a user means by a config or by the database itself."""
+    """The path of the database, given that path or a config."""
     try:
         with path.open("rb") as file:
             if file.read(16) == b"SQLite format 3\0":
@@ -43,7 +43,7 @@ def _database(path: Path, workspace: Path | None = None) -> Path:
     if path.suffix in (".db", ".sqlite", ".sqlite3") and not path.exists():
         raise UsageError(f"there is no database at {path}")
     if path.is_file() and path.suffix != ".toml" and not _is_toml(path):
-        raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a TOML config")
+        raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a config file")
     return load_config(path, workspace).output.database_path
 
 
@@ -59,10 +59,10 @@ def _is_toml(path: Path) -> bool:
 
 def report(
     config: ConfigArgument,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the run is complete.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the run first.")] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """The reporter alone: writes the summary from the database."""
+    """Write the summary of the database."""
     loaded = load_config(config, workspace)
     if wait:
         from crawler.workspace.opening import open_workspace
@@ -85,18 +85,18 @@ def replay(
     into: Annotated[Path, typer.Option("--into", metavar="FILE", help="The new database.", show_default=False)],
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="Leave out what was recorded later, e.g. 2025-01-15T10:30:00Z."),
+        typer.Option("--until", metavar="TIME", help="Leave out later results, e.g. 2025-01-15T10:30:00Z."),
     ] = None,
-    run: Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Only this run.")] = None,
+    run: Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Only results of this run.")] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Say how the new map differs from the config's database.")
+        bool, typer.Option("--compare", help="List the differences between the new map and the config's database.")
     ] = False,
     workspace: WorkspaceOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Draw the map anew from the result spools, into a new database; nothing is asked of any site.
+    """Rebuild the map from the result spools, in a new database. No request is sent.
 
-    Change the lists, max-depth or the tracking parameters in the config first, and see the map as it would be.
+    To see the map under other rules, change the lists, max-depth or the tracking parameters in the config first.
     """
     from ingest.replay import replay as run_replay
 
@@ -105,7 +105,7 @@ def replay(
     live = loaded.output.database_path
     until_text = _time(until) if until is not None else None
     if into.exists():
-        raise UsageError(f"{into} exists already; name a file that does not, replay never writes over a map")
+        raise UsageError(f"{into} exists already; name a new file: replay never overwrites one")
     progress = _Progress() if not quiet else None
     try:
         found = run_replay(
@@ -126,7 +126,7 @@ def replay(
 
 
 def _time(text: str) -> str:
-    """A time as the records write it: RFC 3339, UTC, milliseconds."""
+    """A time in the format of the records: RFC 3339, UTC, milliseconds."""
     from datetime import UTC, datetime
 
     try:
@@ -139,7 +139,7 @@ def _time(text: str) -> str:
 
 
 class _Progress:
-    """Percent on a terminal, nothing elsewhere."""
+    """Shows the percentage done on a terminal, nothing elsewhere."""
 
     def __init__(self) -> None:
         self._shown = -1
@@ -159,10 +159,12 @@ class _Progress:
 
 
 def digest(
-    database: Annotated[Path, typer.Argument(metavar="DATABASE", help="A map (or its config).", show_default=False)],
-    parts: Annotated[bool, typer.Option("--parts", help="One line for each kind of row.")] = False,
+    database: Annotated[
+        Path, typer.Argument(metavar="DATABASE", help="A database, or its config file.", show_default=False)
+    ],
+    parts: Annotated[bool, typer.Option("--parts", help="Print one hash for each kind of row.")] = False,
 ) -> None:
-    """One line: a hash of the map, free of ids and clocks. Equal maps have equal digests."""
+    """Print a hash of the map, without ids and times. Equal maps have equal digests."""
     from crawler.database.digest import digest as digest_of
     from crawler.database.digest import parts as parts_of
 
@@ -179,11 +181,12 @@ def digest(
 def stats(
     config: MapArgument,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="WHAT", help="domain, state, depth or error.", show_default=False)
+        str | None,
+        typer.Option("--by", metavar="GROUP", help="Group by domain, state, depth or error.", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The figures of the summary, as a table or as JSON."""
+    """Show the figures of the summary, as a table or as JSON."""
     from reporter.stats import BY
     from reporter.stats import stats as figures
 
@@ -197,7 +200,7 @@ def explain(
         list[str],
         typer.Argument(
             metavar="URL [CONFIG]",
-            help="The URL; and the config, if it is not the one that ./workspace was last crawled with.",
+            help="The URL; and the config file, unless it is the one that ./workspace was last crawled with.",
             autocompletion=complete_config,
             show_default=False,
         ),
@@ -205,9 +208,9 @@ def explain(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Why a URL is as it is in the map: class, state, depths with a shortest path, robots, who links to it.
+    """Explain a URL's state in the map: class, state, depths with a shortest path, robots.txt, links to it.
 
-    And what would have to change for it to be crawled. For a URL never seen: what would happen to it.
+    Also says what would have to change for it to be crawled. A URL that was never found is explained too.
     """
     from crawler.model.urls import UrlError
     from reporter.explain.explanation import explain as explain_url
@@ -215,24 +218,24 @@ def explain(
     configs = [word for word in words if word.endswith(".toml")]
     urls = [word for word in words if word not in configs]
     if len(urls) != 1 or len(configs) > 1:
-        raise UsageError("give one URL, and one config (a .toml file) at most")
+        raise UsageError("give one URL and at most one config (a .toml file)")
     config = load_config(Path(configs[0]), workspace) if configs else _last_config(workspace)
     try:
         found = explain_url(config, config.output.database_path, urls[0])
     except UrlError as problem:
-        raise UsageError(f"{problem}; write it out in full, like https://example.com/page") from None
+        raise UsageError(f"{problem}; write the whole URL, like https://example.com/page") from None
     typer.echo(found.json() if as_json else found.text(), nl=False)
 
 
 def _last_config(given: Path | None) -> Config:
-    """The config that a workspace was last crawled with."""
-    from crawler.config import last_used
+    """The config that a workspace was last crawled with. Raises UsageError."""
+    from crawler.config.last_used import read_last_used
     from crawler.workspace.opening import open_workspace
 
-    root = given or workspace_here(Path("workspace").absolute())
-    found = last_used.read(open_workspace(root))
+    root = given or default_workspace(Path("workspace").absolute())
+    found = read_last_used(open_workspace(root))
     if found is None or not found.get("source"):
-        raise UsageError(f"which config? {root} has not been crawled with one yet, so name it")
+        raise UsageError(f"which config? nothing has been crawled in {root} yet, so name a config file")
     return load_config(Path(found["source"]), root)
 
 
@@ -240,37 +243,53 @@ def export(
     config: MapArgument,
     target: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Where to; its ending names the format. [default: standard output]"),
+        typer.Argument(
+            metavar="FILE", help="The file to write; its ending names the format. [default: standard output]"
+        ),
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="gexf, graphml, csv or jsonl.", show_default=False)
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="gexf, graphml, csv or jsonl. [default: by the ending of FILE, else jsonl]",
+            show_default=False,
+        ),
     ] = None,
-    level: Annotated[str, typer.Option("--level", metavar="LEVEL", help="page or domain.")] = "page",
+    level: Annotated[
+        str, typer.Option("--level", metavar="LEVEL", help="Export pages (page) or domains (domain).")
+    ] = "page",
     depth: Annotated[
-        int | None, typer.Option("--depth", metavar="N", min=0, help="Least depth N or less.", show_default=False)
+        int | None, typer.Option("--depth", metavar="N", min=0, help="Only up to depth N.", show_default=False)
     ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--class", metavar="CLASS", help="quality, discovered, stubbed or blacklisted; may be repeated."),
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="Only this class: quality, discovered, stubbed or blacklisted; may be repeated.",
+        ),
     ] = None,
     states: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="A state of pages; may be repeated.")
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only pages in this state; may be repeated.")
     ] = None,
     domain: Annotated[
         str | None,
-        typer.Option("--domain", metavar="PATTERN", help="example.com, or *.example.com.", show_default=False),
+        typer.Option(
+            "--domain", metavar="PATTERN", help="Only this domain: example.com, or *.example.com.", show_default=False
+        ),
     ] = None,
     run: Annotated[
-        int | None, typer.Option("--run", metavar="N", min=1, help="Known in this run.", show_default=False)
+        int | None, typer.Option("--run", metavar="N", min=1, help="Only pages found in this run.", show_default=False)
     ] = None,
 ) -> None:
-    """The map as a file for other tools: pages or domains, and who links to whom."""
+    """Export the map for other tools: pages or domains, and the links between them."""
     from reporter.export.graph import FORMATS, Filters
     from reporter.export.graph import export as write_export
 
     name = format or (target.suffix.removeprefix(".") if target else "jsonl")
     if name not in FORMATS:
-        raise UsageError(f"{name or 'no ending'}: which format? Give --format {', '.join(FORMATS)}")
+        raise UsageError(f"{name or 'a file without an ending'} is not a format; the formats are {', '.join(FORMATS)}")
     filters = Filters(depth, tuple(classes or ()), tuple(states or ()), domain, run)
     found = write_export(
         _database(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
@@ -283,13 +302,13 @@ def export(
 
 
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
-    """Prove from the spools that the crawl was polite, or name every violation."""
+    """Check from the ledgers in the result spools that the crawl was polite; list every violation."""
     from crawler.observe.audit import audit as run_audit
     from crawler.workspace.opening import open_workspace
 
     loaded = load_config(config, workspace)
     if not open_workspace(loaded.workspace).results.writers():
-        raise SumiError(f"there are no result spools in {loaded.workspace}: nothing has been crawled there yet")
+        raise SumiError(f"there are no result spools in {loaded.workspace}; nothing has been crawled there yet")
     found = run_audit(loaded)
     for line in found.lines():
         typer.echo(line)

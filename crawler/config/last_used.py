@@ -1,4 +1,4 @@
-"""`state/config.json`: the settings that a workspace was last crawled with, so that changes can be shown."""
+"""The settings that a workspace was last crawled with, kept in its document `config`, so that changes can be shown."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SECTIONS = ("crawler", "user_agent", "traps")
 _LISTS = ("quality", "blacklist", "stub")
 
 
-def take(config: Config) -> dict[str, Any]:
-    """Settings and places as plain values."""
+def describe_settings(config: Config) -> dict[str, Any]:
+    """Settings and paths as plain values."""
     settings: dict[str, Any] = {}
     for section in _SECTIONS:
         for name, value in asdict(getattr(config, section)).items():
@@ -36,12 +36,13 @@ def take(config: Config) -> dict[str, Any]:
     }
 
 
-def write(config: Config) -> None:
-    content = orjson.dumps(take(config), option=orjson.OPT_INDENT_2)
+def write_last_used(config: Config) -> None:
+    content = orjson.dumps(describe_settings(config), option=orjson.OPT_INDENT_2)
     open_workspace(config.workspace).write_document(_DOCUMENT, content)
 
 
-def read(workspace: Workspace) -> dict[str, Any] | None:
+def read_last_used(workspace: Workspace) -> dict[str, Any] | None:
+    """The settings as `describe_settings` gave them; None if there are none that can be read."""
     content = workspace.document(_DOCUMENT)
     if content is None:
         return None
@@ -52,40 +53,40 @@ def read(workspace: Workspace) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and isinstance(found.get("settings"), dict) else None
 
 
-def database_of(workspace: Workspace) -> Path | None:
-    """Where the map of this workspace is, as far as is known."""
-    found = read(workspace)
+def last_used_database(workspace: Workspace) -> Path | None:
+    """The path of the map that this workspace was last crawled into; None if unknown."""
+    found = read_last_used(workspace)
     return Path(found["database"]) if found and isinstance(found.get("database"), str) else None
 
 
 def require_own_workspace(config: Config) -> None:
-    """Raise WorkspaceError if the spools here are not those of this map.
+    """Raise WorkspaceError if the result spools here are not those of this map.
 
-    A new map would be drawn from what others crawled. One that was drawn from spools elsewhere knows places in them
-    that mean nothing here, so results would be passed over, and a run could end before it began.
+    A new map would be built from another config's results. A map that was built from other spools stores positions
+    in those; here they would skip results, and a run could end before it began.
     """
     workspace = open_workspace(config.workspace)
     database = config.output.database_path
-    places = spool_positions(database)
-    if places:
-        if not all(workspace.results.is_line_end(writer, place) for writer, place in places.items()):
+    positions = spool_positions(database)
+    if positions:
+        if not all(workspace.results.is_line_end(writer, cursor) for writer, cursor in positions.items()):
             raise WorkspaceError(
-                f"the database {database} was not drawn from the spools in {workspace.name}; give the --workspace that "
+                f"the database {database} was not built from the spools in {workspace.name}; name the --workspace that "
                 f"it was crawled in, or start from nothing with --fresh, which keeps the database under a dated name"
             )
         return
-    found = read(workspace)
+    found = read_last_used(workspace)
     if found is None or found.get("database") == str(database):
         return
     if any(workspace.results.segments(name) for name in workspace.results.writers()):
         raise WorkspaceError(
             f"the workspace {workspace.name} holds the crawl of {found.get('source') or found.get('database')}; give "
-            f"this one a --workspace of its own, or move the other one aside with --fresh"
+            f"this config its own --workspace, or move the other crawl aside with --fresh"
         )
 
 
-def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What is different, one line a setting: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
+def changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """One line for each difference: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
     old, new = before["settings"], now["settings"]
     lines = []
     for name in sorted(old.keys() | new.keys()):
@@ -93,9 +94,9 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
         if was == is_now:
             continue
         if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):
-            gone = [f"− {entry}" for entry in was if entry not in is_now]
-            come = [f"+ {entry}" for entry in is_now if entry not in was]
-            lines += [f"{name}: {entry}" for entry in gone + come] or [f"{name}: another order"]
+            removed = [f"− {entry}" for entry in was if entry not in is_now]
+            added = [f"+ {entry}" for entry in is_now if entry not in was]
+            lines += [f"{name}: {entry}" for entry in removed + added] or [f"{name}: another order"]
         else:
             lines.append(f"{name}: {_show(was)} → {_show(is_now)}")
     return lines

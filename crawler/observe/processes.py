@@ -1,7 +1,7 @@
-"""What can be seen of a workspace from outside: heartbeats, locks, flags, spools. Asks nobody, disturbs nobody.
+"""A workspace at one moment, read from outside: heartbeats, locks, flags, spools. No stage is asked or disturbed.
 
-`look` gathers it, and both the live view and `sumi-ripple status` show it. Everything is cheap: small files, one
-`stat` a spool segment, and a few seeks in the database, which is never counted through.
+`observe` reads it; the live view and `sumi-ripple status` show it. Everything is cheap: small files, one `stat` a
+spool segment, and a few seeks in the database, whose rows are never all counted.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import orjson
 from crawler.database.progress import spool_positions
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.log import Cursor
-from crawler.workspace.runs import Run, read_run
+from crawler.workspace.runs import Run, RunStatus, read_run
 
-SHAPE = 1  # version of `as_json`
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
 
 
 @dataclass(frozen=True, slots=True)
-class StageGlance:
+class StageProcess:
     """One process of a stage. `is_running` comes from its lock, the rest from its last heartbeat."""
 
     name: str
@@ -42,35 +41,54 @@ class StageGlance:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What lies between the stages. None where it cannot be told."""
+    """Work that waits between the stages."""
 
-    jobs_bytes: int  # released, not yet worked off by the fetchers
+    jobs_bytes: int  # released by the scheduler, not yet done by the fetchers
     job_domains: int
-    results_bytes: int | None  # written by the fetchers, not yet taken in by the ingest
+    results_bytes: int | None  # written by the fetchers, not yet applied by the ingest; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class Snapshot:
     """A workspace at one moment."""
 
     at: str
     workspace: str
     run: Run | None
     flags: tuple[str, ...]
-    stages: tuple[StageGlance, ...]
+    stages: tuple[StageProcess, ...]
+
+    @property
+    def has_run_ended(self) -> bool:
+        """Is the newest run completed or interrupted?"""
+        return self.run is not None and self.run.status is not RunStatus.RUNNING
+
+    @property
+    def pause_flags(self) -> list[str]:
+        return [flag for flag in self.flags if flag.startswith("pause")]
+
+    def by_stage(self) -> dict[str, list[StageProcess]]:
+        """The processes of each stage, in the pipeline's order."""
+        return {stage: [found for found in self.stages if found.stage == stage] for stage in STAGES}
 
     def facts_of(self, stage: str) -> dict[str, Any]:
         """The facts of a stage that is one process."""
         return next((found.facts for found in self.stages if found.stage == stage), {})
 
     def total(self, stage: str, fact: str) -> int:
-        """A figure summed up over a stage's running processes."""
+        """The sum of a fact over a stage's running processes."""
         return sum(
             int(found.facts.get(fact) or 0) for found in self.stages if found.stage == stage and found.is_running
         )
 
+    def figures(self) -> dict[str, int]:
+        """The figures of a crawl; zero where no stage has reported them yet."""
+        map_ = self.facts_of("ingest")
+        figures = {name: int(map_.get(name) or 0) for name in ("pages", "known", "links", "frontier", "errors")}
+        return {**figures, "in_flight": self.total("fetcher", "in_flight")}
+
     def next_due(self) -> tuple[str, float] | None:
-        """The domain that a fetcher will ask next, and in how many seconds."""
+        """The domain that is requested next, and the seconds until then."""
         due = [
             (float(found.facts["next_due"]["seconds"]), str(found.facts["next_due"]["domain"]))
             for found in self.stages
@@ -79,15 +97,15 @@ class Glance:
         return (min(due)[1], min(due)[0]) if due else None
 
 
-def look(workspace: Workspace, now: datetime | None = None, *, with_locks: bool = True) -> Glance:
-    """See what is there now. Without `with_locks`, whoever has a fresh heartbeat counts as running."""
+def observe(workspace: Workspace, now: datetime | None = None, *, with_locks: bool = True) -> Snapshot:
+    """Read a snapshot. Without `with_locks`, every process with a recent heartbeat counts as running."""
     now = now or datetime.now(UTC)
     beats = _heartbeats(workspace)
-    names = {*STAGES[::2], *beats}
+    names = {"scheduler", "ingest", *beats}
     names |= {name for name in workspace.roles() if name.startswith("fetcher-")}
     names.discard("fetcher")
-    stages = [_stage(workspace, name, beats.get(name, {}), now, with_locks) for name in names]
-    return Glance(
+    stages = [_stage_process(workspace, name, beats.get(name, {}), now, with_locks) for name in names]
+    return Snapshot(
         now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         workspace.name,
         read_run(workspace),
@@ -100,7 +118,9 @@ def _order(stage: str) -> int:
     return STAGES.index(stage) if stage in STAGES else len(STAGES)
 
 
-def _stage(workspace: Workspace, name: str, beat: dict[str, Any], now: datetime, with_locks: bool) -> StageGlance:
+def _stage_process(
+    workspace: Workspace, name: str, beat: dict[str, Any], now: datetime, with_locks: bool
+) -> StageProcess:
     stage = "fetcher" if name.startswith("fetcher-") else name
     age = _seconds_since(beat.get("at"), now)
     is_running = (
@@ -109,7 +129,7 @@ def _stage(workspace: Workspace, name: str, beat: dict[str, Any], now: datetime,
         else age is not None and age < STALE and beat.get("doing") != "stopped"
     )
     facts = beat.get("facts")
-    return StageGlance(
+    return StageProcess(
         name,
         stage,
         is_running,
@@ -140,11 +160,11 @@ def _seconds_since(moment: Any, now: datetime) -> float | None:
         return None
 
 
-# -- what takes a look at spools and database ----------------------------------------------------------------
+# -- spools and database --------------------------------------------------------------------------------------
 
 
 def backlog(workspace: Workspace, database: Path | None) -> Backlog:
-    """How much waits between the stages."""
+    """The work that waits between the stages."""
     jobs = workspace.waiting_job_bytes()
     positions = spool_positions(database) if database else None
     unread = None

@@ -1,45 +1,46 @@
-"""`sumi-ripple status`: a workspace in words, or as JSON of a documented shape."""
+"""`sumi-ripple status`: a workspace in words, or as JSON in a documented format."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from crawler.config.last_used import database_of
+from crawler.config.last_used import last_used_database
 from crawler.database.progress import closed_domains
-from crawler.observe.live import duration, figures
-from crawler.observe.processes import SHAPE, Backlog, Glance, StageGlance, backlog, look
+from crawler.observe.live_text import duration
+from crawler.observe.processes import Backlog, Snapshot, StageProcess, backlog, observe
 from crawler.workspace.door import Workspace
 
+FORMAT = 1  # version of `as_json`
 _WIDTH = 78
 _SOME_CLOSED = 5
 
 
 class Status:
-    """A glance, and what takes a closer look: the spools and the closed domains."""
+    """A snapshot, and what takes longer to read: the backlog and the closed domains."""
 
     def __init__(self, workspace: Workspace, database: Path | None = None) -> None:
-        database = database or database_of(workspace)
-        self.glance: Glance = look(workspace)
+        database = database or last_used_database(workspace)
+        self.snapshot: Snapshot = observe(workspace)
         self.backlog: Backlog = backlog(workspace, database)
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
-        if database is not None and self.glance.run is not None:
-            self.closed_count, self.closed = closed_domains(database, self.glance.run.number)
+        if database is not None and self.snapshot.run is not None:
+            self.closed_count, self.closed = closed_domains(database, self.snapshot.run.number)
 
     def as_json(self) -> dict[str, Any]:
-        """Version 1 of the shape: members may be added to it, never taken away or given another meaning."""
-        glance = self.glance
-        due = glance.next_due()
+        """Version 1 of the format: members may be added, never removed or given another meaning."""
+        snapshot = self.snapshot
+        due = snapshot.next_due()
         return {
-            "v": SHAPE,
+            "v": FORMAT,
             "kind": "status",
-            "at": glance.at,
-            "workspace": str(glance.workspace),
-            "run": {"number": glance.run.number, "status": glance.run.status.value} if glance.run else None,
-            "flags": list(glance.flags),
-            "stages": [_stage_json(stage) for stage in glance.stages],
-            "figures": figures(glance),
+            "at": snapshot.at,
+            "workspace": str(snapshot.workspace),
+            "run": {"number": snapshot.run.number, "status": snapshot.run.status.value} if snapshot.run else None,
+            "flags": list(snapshot.flags),
+            "stages": [_stage_json(stage) for stage in snapshot.stages],
+            "figures": snapshot.figures(),
             "waiting": {
                 "next_due": {"domain": due[0], "seconds": due[1]} if due else None,
                 "closed_domains": self.closed_count,
@@ -53,17 +54,17 @@ class Status:
         }
 
     def lines(self) -> list[tuple[str, str]]:
-        """(text, style) lines that fit a screen of 80 columns."""
-        glance = self.glance
-        alive = [stage for stage in glance.stages if stage.is_running]
-        run = f"run #{glance.run.number} {glance.run.status}" if glance.run else "no run yet"
-        head = run + ("" if alive else ", nothing is at work")
-        lines = [(f"{head}  {_end_of(str(glance.workspace), _WIDTH - len(head) - 2)}", "bold")]
-        lines += [_stage_line(found) for found in glance.stages if found.is_running or found.stage != "fetcher"]
+        """(text, style) lines that fit a terminal of 80 columns."""
+        snapshot = self.snapshot
+        alive = [stage for stage in snapshot.stages if stage.is_running]
+        run = f"run #{snapshot.run.number} {snapshot.run.status}" if snapshot.run else "no run yet"
+        head = run + ("" if alive else ", nothing is running")
+        lines = [(f"{head}  {_end_of(str(snapshot.workspace), _WIDTH - len(head) - 2)}", "bold")]
+        lines += [_stage_line(found) for found in snapshot.stages if found.is_running or found.stage != "fetcher"]
         if not any(stage.stage == "fetcher" for stage in alive):
             lines.append(("  fetcher       not running", "dim"))
-        if any(glance.facts_of("ingest")):
-            now = figures(glance)
+        if any(snapshot.facts_of("ingest")):
+            now = snapshot.figures()
             lines.append(
                 (
                     f"  {now['pages']:,} pages done, {now['frontier']:,} waiting, {now['links']:,} links, "
@@ -75,21 +76,22 @@ class Status:
         return [(_cut(text), style) for text, style in lines]
 
     def _waiting_lines(self) -> list[tuple[str, str]]:
-        glance = self.glance
+        snapshot = self.snapshot
         lines: list[tuple[str, str]] = []
-        for flag in glance.flags:
+        for flag in snapshot.flags:
             word, _, stage = flag.partition(".")
             whom = stage or "all stages"
             remedy = "sumi-ripple resume" + (f" {stage}" if stage else "")
             what = "paused" if word == "pause" else "told to stop"
             lines.append((f"  {whom} {what} by the flag file {flag} ({remedy})", "yellow"))
-        due = glance.next_due()
+        due = snapshot.next_due()
         if due is not None:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
-            lines.append((f"  next due: {due[0]} {when}", ""))
+            lines.append((f"  next request: {due[0]} {when}", ""))
         unread = self.backlog.results_bytes
         jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {self.backlog.job_domains:,} domains"
-        lines.append((f"  backlog: fetchers {jobs}, ingest {_size(unread) if unread is not None else 'unknown'}", ""))
+        results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
+        lines.append((f"  backlog: {jobs}, {results}", ""))
         for domain, reason in self.closed[:_SOME_CLOSED]:
             lines.append((f"  closed: {domain} ({reason})", "dim"))
         if self.closed_count > _SOME_CLOSED:
@@ -97,7 +99,7 @@ class Status:
         return lines
 
 
-def _stage_json(stage: StageGlance) -> dict[str, Any]:
+def _stage_json(stage: StageProcess) -> dict[str, Any]:
     return {
         "name": stage.name,
         "stage": stage.stage,
@@ -111,15 +113,15 @@ def _stage_json(stage: StageGlance) -> dict[str, Any]:
     }
 
 
-def _stage_line(stage: StageGlance) -> tuple[str, str]:
+def _stage_line(stage: StageProcess) -> tuple[str, str]:
     if not stage.is_running:
         return f"  {stage.name:<13} not running", "dim"
     beat = "no heartbeat" if stage.age is None else f"heartbeat {duration(stage.age)} ago"
     words = f"  {stage.name:<13} {stage.doing}, pid {stage.pid}, {beat}"
     details = {
-        "scheduler": ("released", "released"),
-        "fetcher": ("in_flight", "in flight"),
-        "ingest": ("taken", "results taken in"),
+        "scheduler": ("released", "jobs released"),
+        "fetcher": ("in_flight", "requests in flight"),
+        "ingest": ("taken", "results applied"),
     }.get(stage.stage)
     if details and details[0] in stage.facts:
         words += f", {int(stage.facts[details[0]] or 0):,} {details[1]}"
@@ -136,7 +138,7 @@ def _size(number: int) -> str:
 
 
 def _end_of(text: str, width: int) -> str:
-    """A path is best known by its end."""
+    """The end of a path, which tells most."""
     return text if len(text) <= width else "…" + text[-(width - 1) :]
 
 

@@ -1,4 +1,4 @@
-"""`--fresh`: the map and the workspace so far are moved aside under a dated name. Nothing is ever deleted."""
+"""`--fresh`: the map and the earlier crawl in the workspace are moved aside under a dated name. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from crawler.workspace.opening import open_workspace
 
 
 def move_aside(config: Config) -> list[str]:
-    """Move database, spools and state aside; returns where they are now.
+    """Move database, spools and state aside; returns their new paths.
 
-    The gates of domains asked a moment ago stay: a fresh start is no reason to ask a site again at once.
+    The gates of domains that were just requested stay: after a fresh start too, the delay between requests holds.
     """
     workspace = open_workspace(config.workspace)
     database = config.output.database_path
@@ -21,7 +21,7 @@ def move_aside(config: Config) -> list[str]:
     recent_seconds = (config.crawler.max_crawl_delay + config.crawler.minimum_time_on_page) / 1000
     moved: list[str] = []
     try:
-        for suffix in ("-wal", "-shm", ""):  # the log first: a crash in between leaves a database that is whole
+        for suffix in ("-wal", "-shm", ""):  # the write-ahead log first: a crash in between leaves an intact database
             source = database.with_name(database.name + suffix)
             if source.exists():
                 target = database.with_name(_dated(database, stamp) + suffix)
@@ -33,7 +33,7 @@ def move_aside(config: Config) -> list[str]:
             moved.append(kept)
     except OSError as problem:
         raise WorkspaceError(
-            f"cannot move what was crawled aside: {problem.strerror}: {problem.filename}; nothing is lost"
+            f"cannot move the earlier crawl aside: {problem.strerror}: {problem.filename}; nothing is lost"
         ) from None
     return moved
 
@@ -43,7 +43,7 @@ def _dated(database: Path, stamp: str) -> str:
 
 
 def _free_stamp(workspace: Workspace, database: Path) -> str:
-    """The time, to the second, with a number after it where that is taken."""
+    """The time, to the second, with a number added if that name is taken."""
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     number = 1
     stamp = now

@@ -1,4 +1,4 @@
-"""The run: its number and status, as the document `run` says and as the run events add up to."""
+"""The run: its number and status, from the document `run` and from run events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AFTER = {
 
 
 def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
-    """The newest run: as the map knows it, then changed by the events that the map has not applied yet, in order."""
+    """The newest run: the one that the map knows, changed by the events that the map has not applied yet."""
     run = known
     for event in events:
         if event.event in _AFTER and (run is None or event.run >= run.number):
@@ -47,13 +47,13 @@ def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
 
 
 def read_run(workspace: Workspace) -> Run | None:
-    """The run as its document says; None if there is none that can be read."""
+    """The run by its document; None if there is no document, or none that can be read."""
     content = workspace.document(_DOCUMENT)
     return None if content is None else _parse(content)
 
 
-def read_note(workspace: Workspace) -> str:
-    """The run's document as it stands, to see whether it changed: a resumed run may complete a second time."""
+def read_run_text(workspace: Workspace) -> str:
+    """The run's document as text, to tell whether it changed: a resumed run may be completed a second time."""
     return (workspace.document(_DOCUMENT) or b"").decode("utf-8", "replace")
 
 
@@ -71,17 +71,17 @@ def _parse(content: bytes) -> Run | None:
 
 
 class RunWatch:
-    """Watches the run's document, for a stage that waits for the end of the run it has seen running."""
+    """Watches the run's document, for a stage that waits for the end of a run that it has seen running."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._content: bytes | None = None
         self._seen_running: int | None = None
-        self.number = 0  # of the newest run so far; 0: none yet
+        self.number = 0  # of the newest run; 0: none yet
         self.is_completed = False
 
     def refresh(self) -> None:
-        """Read the document, if it changed."""
+        """Read the document again."""
         content = self._workspace.document(_DOCUMENT)
         if content is None or content == self._content:
             return

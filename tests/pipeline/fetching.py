@@ -114,7 +114,11 @@ def start_fetcher(
 
 def start_pool(config: Config, folder: Path, workers: int) -> subprocess.Popen[bytes]:
     """A pool of fetchers, as in a terminal."""
-    return _start(config, folder, f"from crawler.supervise.pool import run_pool; sys.exit(run_pool(config, {workers}))")
+    return _start(
+        config,
+        folder,
+        f"from crawler.supervise.fetchers import run_fetchers; sys.exit(run_fetchers(config, {workers}))",
+    )
 
 
 def _start(

@@ -1,4 +1,4 @@
-"""Small processes that stand in for stages in the supervisor's tests: each does one thing, wrong or right."""
+"""Small stages for the supervisor's tests: each does one thing, wrong or right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def notes(root: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _wait_for(root: Path, *words: str) -> None:
+def wait_for(root: Path, *words: str) -> None:
+    """Wait until all these words have been noted."""
     while not set(words) <= set(notes(root)):
         time.sleep(0.01)
 
@@ -41,14 +42,14 @@ def work_until_told(root: Path, name: str, drain: bool = False) -> int:
 
 
 def tell_tunables(root: Path, name: str) -> int:
-    """Notes what its C library was told when it started, and goes on."""
+    """Notes the settings of its C library, and ends."""
     note(root, f"{name} has {os.environ.get('GLIBC_TUNABLES', 'nothing')}")
-    return work_until_told(root, name)
+    return 0
 
 
 def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
     """A scheduler that finds the run complete, once these words have been noted."""
-    _wait_for(root, *after)
+    wait_for(root, *after)
     write_run(FileWorkspace(root), Run(1, RunStatus.COMPLETED))
     note(root, "scheduler completed")
     return 0
@@ -70,8 +71,8 @@ def die_always(root: Path, name: str) -> int:
     return 0
 
 
-def die_but_get_on(root: Path, name: str, times: int) -> int:
-    """Dies every time, but not before something has got done; sound in the end."""
+def die_after_progress(root: Path, name: str, times: int) -> int:
+    """Dies so many times, each time after some progress; then it is sound."""
     done = len([line for line in notes(root) if line == f"{name} dies"])
     results = FileWorkspace(root).layout.results_of("fetcher-01")
     results.mkdir(parents=True, exist_ok=True)
@@ -82,8 +83,22 @@ def die_but_get_on(root: Path, name: str, times: int) -> int:
     return work_until_told(root, name)
 
 
+def die_so_often(root: Path, name: str, times: int) -> int:
+    """Dies so many times without any progress; then it ends by itself."""
+    if notes(root).count(f"{name} dies") < times:
+        note(root, f"{name} dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    note(root, f"{name} ended")
+    return 0
+
+
 def say_why(root: Path) -> int:
     raise WorkspaceError("the disk is full; make room")
+
+
+def say_why_after(root: Path, word: str) -> int:
+    wait_for(root, word)
+    return say_why(root)
 
 
 def crash(root: Path, name: str) -> int:
@@ -110,14 +125,15 @@ def stop_by_flag(root: Path, name: str, stage: str) -> int:
     return 0
 
 
-def supervise_for_ever(root: Path) -> None:
+def supervise_for_ever(root: Path, orphan_signal: int) -> None:
     """A supervisor in a process of its own, to be killed by the test."""
     from crawler.model.settings import Config, OutputSettings
-    from crawler.observe.live import QuietView
-    from crawler.supervise.supervisor import StageSpec, Supervisor
+    from crawler.observe.live_view import QuietView
+    from crawler.supervise.stage_process import StageSpec
+    from crawler.supervise.supervisor import Supervisor
 
     config = Config(workspace=root, output=OutputSettings(root / "map.db", root / "summary.md"))
-    stages = [StageSpec("ingest", "ingest", note_pid_and_wait, (root,))]
+    stages = [StageSpec("ingest", "ingest", note_pid_and_wait, (root,), orphan_signal=orphan_signal)]
     Supervisor(config, FileWorkspace(root), stages, QuietView()).run()
 
 

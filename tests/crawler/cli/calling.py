@@ -1,0 +1,33 @@
+"""The command line, called in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from crawler.cli.app import run
+from tests.places import ROOT
+
+COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "replay", "digest", "stats", "explain")
+COMMANDS += ("export", "audit", "status", "pause", "resume", "stop")
+
+
+def sumi(
+    *arguments: str | Path, cwd: Path, timeout: float = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The real command, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "crawler", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def called(*arguments: str | Path) -> int:
+    """The command in this process; its exit code."""
+    return run([str(argument) for argument in arguments])

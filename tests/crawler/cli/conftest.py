@@ -1,0 +1,49 @@
+"""A config, a workspace, and a whole crawl of the demo for the commands to read."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from crawler.workspace.files.file_workspace import FileWorkspace
+from tests.crawler.cli.calling import sumi
+
+
+@pytest.fixture
+def config_path(tmp_path: Path) -> Path:
+    path = tmp_path / "my.toml"
+    path.write_text(
+        """
+[user-agent]
+contact-url = "https://a.test/about"
+contact-email = "me@a.test"
+[[quality]]
+domain = "a.test"
+seeds = ["https://www.a.test/start/?utm_source=x"]
+[[blacklist]]
+domain = "ads.test"
+"""
+    )
+    return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def workspace(here: Path) -> FileWorkspace:
+    made = FileWorkspace(here / "workspace")
+    made.prepare()
+    return made
+
+
+@pytest.fixture(scope="session")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo, crawled with the real command."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, sumi("demo", "--workers", "2", "-v", cwd=folder)

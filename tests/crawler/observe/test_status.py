@@ -1,0 +1,29 @@
+"""The status of a workspace, in words and as JSON."""
+
+from __future__ import annotations
+
+import orjson
+
+from crawler.observe.status import Status
+from crawler.workspace.files.file_workspace import FileWorkspace
+
+
+def test_status_in_words_fits_eighty_columns(workspace: FileWorkspace) -> None:
+    workspace.layout.flag("pause").touch()
+    role = workspace.take_role("fetcher-01")
+    lines = [text for text, _ in Status(workspace).lines()]
+    role.release()
+    assert all(len(line) <= 80 for line in lines)
+    text = "\n".join(lines)
+    assert "run #3 running" in text and "fetcher-01    running, pid 7" in text
+    assert "all stages paused by the flag file pause" in text
+    assert "next request: b.test in 2.5 s" in text
+
+
+def test_status_as_json_has_a_version_and_the_documented_members(workspace: FileWorkspace) -> None:
+    found = orjson.loads(orjson.dumps(Status(workspace).as_json()))
+    assert found["v"] == 1 and found["kind"] == "status"
+    assert found.keys() >= {"at", "workspace", "run", "flags", "stages", "figures", "waiting", "backlog"}
+    assert found["run"] == {"number": 3, "status": "running"}
+    assert {stage["name"] for stage in found["stages"]} == {"scheduler", "fetcher-01", "fetcher-02", "ingest"}
+    assert all(stage["is_running"] is False for stage in found["stages"]), "no process holds a lock"
