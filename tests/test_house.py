@@ -19,6 +19,7 @@ COMPOSERS = {
     "crawler.supervise.stages",
 }
 PURE = {
+    "crawler.observe.audit_report",
     "crawler.observe.live_text",
     "crawler.supervise.exit_rules",
     "crawler.rules.lists",

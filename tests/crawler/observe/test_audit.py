@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
 from crawler.model.settings import Config, CrawlerSettings
-from crawler.observe.audit import AuditReport, _Boots, audit
+from crawler.observe.audit import audit
+from crawler.observe.audit_report import AuditReport
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer
 
@@ -116,7 +115,7 @@ def test_what_was_learned_in_a_boot_counts_in_the_next_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"])
-def test_boots_whose_order_nobody_knows_prove_nothing_about_each_other(tmp_path: Path, at: str) -> None:
+def test_boots_whose_order_is_unknown_prove_nothing_about_each_other(tmp_path: Path, at: str) -> None:
     """Two writers, each in a boot of its own: which one was first?"""
 
     def told(name: str, *visits: PageResult | RobotsResult) -> list[str]:
@@ -150,32 +149,6 @@ def test_a_clock_set_forward_during_a_visit_makes_no_robots_txt_older(tmp_path: 
     assert promises(judge(tmp_path / "b", [page(jumped, boot=NEXT_BOOT)])) == ["robots"]
 
 
-@given(st.lists(st.frozensets(st.integers(0, 5)), max_size=4), st.permutations(range(6)))
-def test_only_what_the_spools_tell_of_boots_is_certain(writers: list[frozenset[int]], clock: list[int]) -> None:
-    """Boots 0, 1, 2, … came one after the other; each writer was at work in some of them; the wall clock says
-    whatever it likes."""
-    boots = sorted(frozenset().union(*writers))
-    orders = [[str(boot) for boot in sorted(writer)] for writer in writers]
-    order = _Boots(orders, {str(boot): str(clock[boot]) for boot in boots})
-    ranks = {boot: order.rank(str(boot)) for boot in boots}
-    assert sorted(ranks.values()) == list(range(len(boots)))
-    for boot in boots:
-        for other in boots:
-            is_told = any({boot, other} <= writer for writer in writers)
-            if other > boot and (is_told or order.certain & {ranks[boot], ranks[other]}):
-                assert ranks[other] > ranks[boot]
-    for writer in writers:
-        if writer == set(boots):
-            assert order.certain == set(range(len(boots)))
-
-
-def test_boots_that_take_turns_have_no_order() -> None:
-    """A workspace on a disk that is carried between two machines."""
-    order = _Boots([["a", "b", "a", "c"]], {"a": "1", "b": "2", "c": "0"})
-    assert order.certain == {2}
-    assert order.rank("c") == 2
-
-
 def test_a_robots_txt_read_in_the_middle_of_a_visit_is_not_out_of_order(tmp_path: Path) -> None:
     """The hop to `www.` asks for robots.txt before the visit's own ledger is written."""
     hop = robots(exchange(2020, "www.x.test"), host="www.x.test")
@@ -199,7 +172,7 @@ def test_each_run_has_its_own_budget(tmp_path: Path) -> None:
     assert judge(tmp_path, [robots(exchange(0)), *visits]).is_clean
 
 
-def test_a_page_asked_for_before_robots_txt_is_named(tmp_path: Path) -> None:
+def test_a_page_requested_before_robots_txt_is_named(tmp_path: Path) -> None:
     assert promises(judge(tmp_path, [page(exchange(0)), robots(exchange(1010))])) == ["robots"]
 
 
@@ -213,7 +186,7 @@ def test_a_robots_txt_counts_for_a_day(tmp_path: Path) -> None:
     assert promises(judge(tmp_path / "b", [robots(exchange(0)), page(exchange(2 * DAY))])) == ["robots"]
 
 
-def test_an_unreadable_robots_txt_is_no_leave_unless_the_config_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_robots_txt_is_no_permission_unless_the_config_says_so(tmp_path: Path) -> None:
     records = [robots(exchange(0), outcome="unreachable", error="robots-unreachable: http-503"), page(exchange(1010))]
     assert promises(judge(tmp_path / "fail", records)) == ["robots"]
     assert judge(tmp_path / "allow", records, robots_unreachable="allow").is_clean

@@ -1,0 +1,82 @@
+"""PURE. The findings of an audit, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+_KEPT = 1000  # violations that are listed; the rest are only counted
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken promise. `promise` is `spacing`, `budget`, `robots` or `lists`."""
+
+    promise: str
+    domain: str
+    run: int
+    at_ms: int
+    words: str
+
+    def line(self) -> str:
+        at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        return f"violation of {self.promise}: {self.domain}, run {self.run}, {at.replace('+00:00', 'Z')}: {self.words}"
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """The findings of an audit. `violations` holds the first of them, `violation_count` counts all."""
+
+    minimum_ms: int
+    budget: int
+    requests: int = 0
+    pairs: int = 0
+    domains: int = 0
+    pages: int = 0
+    robots_files: int = 0
+    lost: int = 0
+    damaged: int = 0
+    writers: int = 0
+    runs: set[int] = field(default_factory=set)
+    other_configs: set[int] = field(default_factory=set)
+    busiest: tuple[int, str, int] = (0, "", 0)  # requests, domain, run
+    closest: tuple[int, str] | None = None  # milliseconds more than required, domain
+    violations: list[Violation] = field(default_factory=list)
+    violation_count: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        return self.violation_count == 0
+
+    def add(self, violation: Violation) -> None:
+        self.violation_count += 1
+        if len(self.violations) < _KEPT:
+            self.violations.append(violation)
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+        runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
+        yield f"{self.requests:,} requests to {self.domains:,} domains in {runs}, for {self.pages:,} pages."
+        if self.closest is not None:
+            yield (
+                f"spacing: {self.pairs:,} pairs of requests, each at least {self.minimum_ms:,} ms (or the host's"
+                f" Crawl-delay) apart; the closest had {self.closest[0]:,} ms to spare ({self.closest[1]})."
+                if self.closest[0] >= 0
+                else f"spacing: {self.pairs:,} pairs of requests, not all of them far enough apart."
+            )
+        most, domain, run = self.busiest
+        if most:
+            yield f"budget: {self.budget:,} requests a domain and run; the most was {most:,} ({domain}, run {run})."
+        yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
+        if self.lost:
+            yield f"{self.lost:,} requests were sent by fetchers that were killed before recording them; they count."
+        if self.damaged:
+            yield f"{self.damaged:,} spool lines could not be read and are not checked."
+        for number in sorted(self.other_configs):
+            yield f"run {number} was made under another configuration; it is checked against the present one."
+        for violation in self.violations:
+            yield violation.line()
+        if self.violation_count > len(self.violations):
+            yield f"… and {self.violation_count - len(self.violations):,} more violations."
+        yield "clean: no violation." if self.is_clean else f"NOT clean: {self.violation_count:,} violations."

@@ -1,0 +1,237 @@
+"""The checks of an audit: every request in the ledgers against the promises, domain by domain.
+
+A few requests of each domain wait in a window, sorted by time, before they are checked.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult, RunEvent
+from crawler.model.settings import Config
+from crawler.observe.audit_report import AuditReport, Violation
+from crawler.observe.boots import BootOrder
+from crawler.rules.lists import Classifier
+from crawler.visit.robots import FRESH_SECONDS, policy_of
+
+_WINDOW = 12  # requests of a domain that may be out of order in the spools
+
+
+class _Event(NamedTuple):
+    """A request; or, if `learned` is set, the moment from which a host's robots.txt is known."""
+
+    boot: int
+    mono_ms: int
+    order: int
+    run: int
+    entry: Exchange
+    is_robots: bool
+    learned: tuple[str, int, bool] | None = None  # host, crawl delay in ms, may be requested
+
+
+class _HostRules(NamedTuple):
+    """A host's robots.txt, as last read."""
+
+    crawl_delay_ms: int
+    may_be_requested: bool
+    boot: int
+    mono_ms: int
+    at_ms: int
+
+
+class _DomainHistory:
+    """The requests to one domain so far, as far as later ones are checked against them."""
+
+    __slots__ = ("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "readers", "sent", "unread", "window")
+
+    def __init__(self) -> None:
+        self.window: list[_Event] = []
+        self.last: tuple[int, int] = (-1, 0)  # boot and time of the latest event taken from the window
+        self.boot = -1
+        self.clock_ms = 0  # the wall clock at the start of this boot, computed from the first request in it
+        self.ended_ms = 0
+        self.hosts: dict[str, _HostRules] = {}
+        self.unread: dict[tuple[str, int], _Event] = {}  # requested in an uncertain boot, no robots.txt found so far
+        self.readers: dict[str, set[int]] = {}  # the uncertain boots in which a host's robots.txt was read
+        self.sent: dict[int, int] = {}
+        self.is_late = False
+
+
+class LedgerChecks:
+    """Checks the requests of the records that are added. With `only`: spacing and robots of these domains alone, whose
+    requests are sorted first.
+    """
+
+    def __init__(
+        self, config: Config, report: AuditReport, boots: BootOrder, only: frozenset[str] | None = None
+    ) -> None:
+        self._config = config
+        self._report = report
+        self._boots = boots
+        self._only = only
+        self._classify = Classifier(config).classify
+        self._domains: dict[str, _DomainHistory] = {}
+        self._found: list[Violation] = []
+        self._order = 0
+        self._run_configs: dict[int, str] = {}
+
+    def add(self, record: Result) -> None:
+        if isinstance(record, PageResult | RobotsResult):
+            is_robots = isinstance(record, RobotsResult)
+            boot = self._boots.rank(record.boot)
+            for entry in record.ledger:
+                self._add_event(
+                    entry.domain, _Event(boot, entry.mono_ms, self._next_order(), record.run, entry, is_robots)
+                )
+            if isinstance(record, RobotsResult) and record.ledger:
+                self._learn(record, boot)
+            if self._only is None:
+                self._report.runs.add(record.run)
+                self._report.pages += not is_robots
+                self._report.robots_files += is_robots
+        elif isinstance(record, DomainEvent) and record.event == "lost-requests" and self._only is None:
+            self._report.lost += record.count
+            self._count(record.domain, record.run, record.count, 0)
+        elif isinstance(record, RunEvent) and record.config_hash:
+            self._run_configs[record.run] = record.config_hash
+
+    def finish(self) -> frozenset[str]:
+        """Check the remaining requests; returns the domains that have to be read again."""
+        report = self._report
+        for name, domain in self._domains.items():
+            while domain.window:
+                self._check_oldest(name, domain)
+            for (host, boot), event in domain.unread.items():
+                if not domain.readers.get(host, set()) - {boot}:
+                    self._add_unread_violation(name, event)
+        late = frozenset(name for name, domain in self._domains.items() if domain.is_late)
+        for violation in self._found:
+            if violation.domain not in late or violation.promise in ("budget", "lists"):
+                report.add(violation)
+        if self._only is None:
+            report.domains = sum(bool(domain.sent) for domain in self._domains.values())
+            present = self._config.config_hash
+            report.other_configs = {run for run, seen in self._run_configs.items() if seen != present}
+        return late
+
+    def _next_order(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _learn(self, record: RobotsResult, boot: int) -> None:
+        last = max(record.ledger, key=lambda entry: entry.mono_ms + entry.elapsed_ms)
+        policy = policy_of(record)
+        may_be_requested = policy.error is None or self._config.crawler.robots_unreachable == "allow"
+        self._add_event(
+            record.domain,
+            _Event(
+                boot,
+                last.mono_ms + last.elapsed_ms,
+                0,
+                record.run,
+                last,
+                True,
+                (record.host, policy.crawl_delay_ms, may_be_requested),
+            ),
+        )
+
+    def _add_event(self, name: str, event: _Event) -> None:
+        if self._only is not None and name not in self._only:
+            return
+        domain = self._history(name)
+        if (event.boot, event.mono_ms) < domain.last:
+            domain.is_late = True
+        heapq.heappush(domain.window, event)
+        if self._only is None and len(domain.window) > _WINDOW:
+            self._check_oldest(name, domain)
+
+    def _history(self, name: str) -> _DomainHistory:
+        domain = self._domains.get(name)
+        if domain is None:
+            domain = self._domains[name] = _DomainHistory()
+        return domain
+
+    def _check_oldest(self, name: str, domain: _DomainHistory) -> None:
+        event = heapq.heappop(domain.window)
+        domain.last = max(domain.last, (event.boot, event.mono_ms))
+        entry = event.entry
+        if event.learned is not None:
+            host, delay, may_be_requested = event.learned
+            domain.hosts[host] = _HostRules(delay, may_be_requested, event.boot, event.mono_ms, entry.at_ms)
+            if event.boot not in self._boots.certain:
+                domain.readers.setdefault(host, set()).add(event.boot)
+            return
+        if self._only is None:
+            self._report.requests += 1
+            self._count(name, event.run, 1, entry.at_ms)
+            if self._classify(name).klass.is_listed:
+                self._add_violation("lists", name, event, f"{entry.method} to {entry.host}, which is on a list")
+        self._check_spacing(name, domain, event)
+        if not event.is_robots:
+            self._check_robots(name, domain, event)
+
+    def _check_spacing(self, name: str, domain: _DomainHistory, event: _Event) -> None:
+        entry = event.entry
+        if domain.boot == event.boot:
+            host = domain.hosts.get(entry.host)
+            delay = host.crawl_delay_ms if host and self._is_certain(host, event) else 0
+            due = max(self._report.minimum_ms, delay)
+            spare = entry.mono_ms - domain.ended_ms - due
+            if self._only is None:
+                self._report.pairs += 1
+            closest = self._report.closest
+            if closest is None or spare < closest[0]:
+                self._report.closest = (spare, name)
+            if spare < 0:
+                words = (
+                    f"{entry.method} to {entry.host} {spare + due:,} ms after the request before it; {due:,} ms are due"
+                )
+                self._add_violation("spacing", name, event, words)
+        else:
+            domain.clock_ms = entry.at_ms - entry.mono_ms
+        domain.boot = event.boot
+        domain.ended_ms = entry.mono_ms + entry.elapsed_ms
+
+    def _check_robots(self, name: str, domain: _DomainHistory, event: _Event) -> None:
+        entry = event.entry
+        host = domain.hosts.get(entry.host)
+        if host is None:
+            if event.boot in self._boots.certain:
+                self._add_unread_violation(name, event)
+            else:  # it may still be found, in a boot that may be earlier than this one
+                domain.unread.setdefault((entry.host, event.boot), event)
+            return
+        if not self._is_certain(host, event):
+            return
+        is_same = event.boot == host.boot
+        age = entry.mono_ms - (host.mono_ms if is_same else host.at_ms - domain.clock_ms)
+        # A visit may begin just before the 24 hours are over, and take a while.
+        if age > (FRESH_SECONDS + 3600) * 1000:
+            self._add_violation(
+                "robots", name, event, f"{entry.host}: its robots.txt was {age / 3_600_000:.1f} hours old"
+            )
+        elif not host.may_be_requested:
+            self._add_violation("robots", name, event, f"{entry.host}: its robots.txt could not be read")
+
+    def _is_certain(self, host: _HostRules, event: _Event) -> bool:
+        """Was this surely known when the request was made?"""
+        return host.boot == event.boot or {host.boot, event.boot} <= self._boots.certain
+
+    def _add_unread_violation(self, name: str, event: _Event) -> None:
+        entry = event.entry
+        self._add_violation("robots", name, event, f"{entry.method} to {entry.host} before its robots.txt was read")
+
+    def _count(self, name: str, run: int, count: int, at_ms: int) -> None:
+        domain = self._history(name)
+        before = domain.sent.get(run, 0)
+        sent = domain.sent[run] = before + count
+        report = self._report
+        if sent > report.busiest[0]:
+            report.busiest = (sent, name, run)
+        if sent > report.budget >= before:
+            words = f"more than {report.budget:,} requests"
+            self._found.append(Violation("budget", name, run, at_ms, words))
+
+    def _add_violation(self, promise: str, name: str, event: _Event, words: str) -> None:
+        self._found.append(Violation(promise, name, event.run, event.entry.at_ms, words))
