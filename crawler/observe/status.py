@@ -138,7 +138,7 @@ def _size(number: int) -> str:
 
 
 def _end_of(text: str, width: int) -> str:
-    """The end of a path, which tells most."""
+    """The end of a path, its most telling part."""
     return text if len(text) <= width else "…" + text[-(width - 1) :]
 
 

@@ -1,12 +1,14 @@
 """A crawl as a whole: its stages are processes that are started, watched, restarted and stopped.
 
-crawl          `sumi-ripple crawl`, from the checks before its start to its summary
-fetchers       `sumi-ripple fetch`: fetchers alone, under the same supervisor
-before_start   the checks before stages start: nobody else is running, no old stop flags are left
-fresh          `--fresh`: the earlier crawl is moved aside
-stages         the stages of a crawl
-supervisor     keeps the stages alive and stops them in order
-exit_rules     PURE: the meaning of an exit, pauses between restarts, phases of a stop
-progress       has a stage done anything since it last died? are results left to apply?
-stage_process  one stage's process: its start, its log lines, its exit code
+    crawl          `sumi-ripple crawl`, from the checks before its start to its summary
+    fetchers       `sumi-ripple fetch`: fetchers alone, under the same supervisor
+    before_start   the checks before stages start: none is running here, no old stop flag is left
+    fresh          `--fresh`: the earlier crawl is moved aside
+    stages         the stages of a crawl
+    supervisor     keeps the stages alive and stops them in order
+    exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
+    progress       has a stage done anything since it last died? are results left to apply?
+    stage_process  one stage's process: its start, its log lines, its exit code
+
+The stages talk to each other through the workspace, never to the supervisor.
 """

@@ -1,4 +1,4 @@
-"""The checks before stages start: nobody else is running here, and no flag of an earlier stop is left."""
+"""The checks before stages start: none is running here, and no flag of an earlier stop is left."""
 
 from __future__ import annotations
 

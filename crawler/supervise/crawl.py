@@ -131,7 +131,7 @@ def _close(config: Config, write_summary: Callable[[Path, Path], None], verbosit
 
 
 def _short(path: Path) -> str:
-    """The path relative to the current folder, where it lies below it."""
+    """The path, relative to the current folder if it is below that."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 

@@ -35,8 +35,8 @@ EXIT_CODES = {Outcome.COMPLETED: DONE, Outcome.FAILED: EXPLAINED, Outcome.INTERR
 
 class Phase(Enum):
     RUNNING = auto()  # stages that die are restarted
-    STOPPING = auto()  # scheduler and fetchers were told to finish; the ingest goes on
-    DRAINING = auto()  # the ingest, the last one, was told to finish
+    STOPPING = auto()  # scheduler and fetchers were asked to end; the ingest goes on
+    DRAINING = auto()  # the ingest, the last one, was asked to end
     ENDED = auto()
 
 
