@@ -76,8 +76,11 @@ def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) 
     alive = [found for found in processes if found.is_running]
     stuck = [found for found in alive if found.is_stuck]
     name = "fetchers" if stage == "fetcher" else stage
+    if not alive and has_run_ended:
+        return f"  {name:<10} ended", "dim"
     if not alive:
-        return (f"  {name:<10} ended", "dim") if has_run_ended else (f"  {name:<10} not running", "red")
+        has_started = any(found.age is not None for found in processes)
+        return (f"  {name:<10} not running", "red") if has_started else (f"  {name:<10} starting", "dim")
     if stuck:
         return _cut(f"  {name:<10} no heartbeat from {', '.join(found.name for found in stuck)}"), "red"
     doing = sorted({found.doing for found in alive})

@@ -48,6 +48,10 @@ class StageChild:
         self._process = process
         self._lines: Connection | None = lines
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
     def handles(self) -> list[Connection | int]:
         """Handles that become ready when the process says something or ends."""
         return [self._process.sentinel] if self._lines is None else [self._process.sentinel, self._lines]
@@ -65,8 +69,7 @@ class StageChild:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM: finish what is in flight, save, end."""
-        if self._process.pid is not None:
-            os.kill(self._process.pid, signal.SIGTERM)
+        self._process.terminate()
 
     def kill(self) -> None:
         self._process.kill()
@@ -130,7 +133,9 @@ def exit_words(code: int) -> str:
 def _stage_main(spec: StageSpec, lines: Connection, log_level: int, workspace: Path) -> None:
     """Leave the terminal's foreground, send log lines to the supervisor, work, and end with the exit code."""
     os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # discards a Ctrl-C of the terminal that came before `setsid`
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_end_with_supervisor, args=(spec.orphan_signal,), daemon=True).start()
     sending = threading.Lock()
 

@@ -72,7 +72,12 @@ def test_while_nothing_is_in_flight_the_next_domain_is_named(workspace: FileWork
 def test_before_the_first_heartbeat_there_is_something_to_show(tmp_path: Path) -> None:
     empty = observe(FileWorkspace(tmp_path / "nowhere"), NOW)
     assert plain_line(empty, 0, 0).startswith("starting · 0 pages done")
-    assert view_lines(empty, 0, 0)
+    lines = view_lines(empty, 0, 0)
+    assert [line for line in lines if "starting" in line[0]][1:] == [
+        ("  scheduler  starting", "dim"),
+        ("  fetchers   starting", "dim"),
+        ("  ingest     starting", "dim"),
+    ]
 
 
 @pytest.mark.parametrize(

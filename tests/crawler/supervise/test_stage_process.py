@@ -81,6 +81,19 @@ def test_a_stage_that_is_asked_to_end_finishes(root: Path) -> None:
     assert notes(root) == ["a started", "a ended"]
 
 
+def test_a_ctrl_c_that_reaches_a_stage_before_it_has_left_the_terminal_is_discarded(
+    root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    child = start_stage(StageSpec("a", "ingest", small_stages.work_until_told, (root, "a")), logging.INFO, root)
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGINT)  # blocked until the new interpreter has started, which takes far longer than this
+    small_stages.wait_for(root, "a started")
+    child.ask_to_end()
+    assert lines_and_code(child) == ([], 0)
+    assert notes(root) == ["a started", "a ended"]
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [(70, "ended with code 70"), (-9, "was killed by SIGKILL"), (-250, "was killed by signal 250")],
