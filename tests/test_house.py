@@ -45,6 +45,8 @@ PURE = {
 }
 PURE_WITH = {
     "crawler.model.records": {"msgspec"},
+    "crawler.pace.decisions": {"msgspec"},
+    "crawler.pace.gate_record": {"msgspec"},
     "crawler.model.urls": {"ada_url"},
     "crawler.visit.robots": {"protego"},
     "crawler.visit.html": {"ada_url"},

@@ -77,7 +77,7 @@ class Domains:
     # -- finding work --------------------------------------------------------------------------------
 
     def listen(self, now: float) -> None:
-        """Take in what was released, and now and then everything that lies there."""
+        """BodyWanted in what was released, and now and then everything that lies there."""
         for release, _ in read_records(self._releases, Release, limit=5000):
             self._hear(release.domain, release.turn, now)
         if now - self._scanned_at >= SCAN_EVERY or not self._scanned_at:
@@ -103,7 +103,7 @@ class Domains:
     # -- taking --------------------------------------------------------------------------------------
 
     def take_due(self, now: float) -> None:
-        """Take the leases of domains that were heard of, as far as there is room."""
+        """BodyWanted the leases of domains that were heard of, as far as there is room."""
         if not self._heard:
             return
         due = [domain for domain, (at, _) in self._heard.items() if at <= now]

@@ -24,7 +24,7 @@ from crawler.model.records import DomainEvent, Exchange, PageResult, RobotsResul
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS
 from crawler.net.hub import Hub
-from crawler.pace.decisions import LedgerMark, resting
+from crawler.pace.gate_record import LedgerMark, with_pause
 from crawler.rules.lists import Classifier
 from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
@@ -186,7 +186,9 @@ class Steps:
                     domain.tried = wish.retry_counts
                     # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long, and goes
                     # on counting.
-                    domain.gate.update(domain.job.run, partial(resting, seconds=wish.seconds, tried=wish.retry_counts))
+                    domain.gate.update(
+                        domain.job.run, partial(with_pause, seconds=wish.seconds, retry_counts=wish.retry_counts)
+                    )
                     self._queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 else:

@@ -10,13 +10,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from crawler.fetch.lease import Domain
 from crawler.model.messages import BodyWanted, Failure, Request
 from crawler.model.moments import Moment
 from crawler.model.records import Exchange
 from crawler.model.settings import Config
 from crawler.net.client import HttpClient
-from crawler.pace.decisions import Busy, GateRecord, NotYet, Shut, is_in_force
+from crawler.pace.decisions import Busy, Closed, EntryRequest, NotYet, is_in_force
+from crawler.pace.gate_record import GateRecord
 from crawler.visit.flow import Refusal, Reply
 from crawler.workspace.door import Gate, Workspace
 
@@ -74,20 +77,23 @@ class Asker:
         is_own = name == domain.name
         gate = domain.gate if is_own else self._workspace.gate(name, self._clock)
         try:
-            admission, start = gate.try_enter(
-                domain.job.run,
-                self._settings.minimum_time_on_page,
-                self._settings.max_domain_requests,
-                domain.bring_up_to_date if is_own else self._reopen,
-                domain.delays.get(host),
+            entry = gate.try_enter(
+                EntryRequest(
+                    run=domain.job.run,
+                    delay_ms=self._settings.minimum_time_on_page,
+                    limit=self._settings.max_domain_requests,
+                    crawl_delay_ms=domain.delays.get(host),
+                ),
+                adjust=domain.bring_up_to_date if is_own else self._reopen,
             )
+            admission, start = entry.admission, entry.at
             if isinstance(admission, Busy):
                 return Later(start.mono_ns + BUSY_AGAIN_NS)
             if is_own:
                 domain.uncounted = 0
             if isinstance(admission, NotYet):
                 return Later(admission.at_ns)
-            if isinstance(admission, Shut):
+            if isinstance(admission, Closed):
                 return Refusal(admission.closes, is_own)
             return self._exchange(domain, request, gate, start, name, host)
         finally:
@@ -122,4 +128,4 @@ class Asker:
         """The record without a closure that the config of now would not make."""
         if record.closes is None or is_in_force(record.closes, self._config):
             return record
-        return record._replace(closes=None)
+        return replace(record, closes=None)

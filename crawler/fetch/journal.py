@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from crawler.fetch.lease import Domain
-from crawler.pace.decisions import LedgerMark
+from crawler.pace.gate_record import LedgerMark
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor

@@ -11,10 +11,12 @@ import zlib
 from collections import deque
 from collections.abc import Set
 
+from msgspec.structs import replace
+
 from crawler.model.messages import NO_RETRIES, Request, RetryCounts
 from crawler.model.records import Closure, Exchange, Job
 from crawler.model.urls import authority_of, domain_of
-from crawler.pace.decisions import GateRecord, LedgerMark
+from crawler.pace.gate_record import GateRecord, LedgerMark
 from crawler.visit.flow import Visit, number_of
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import Claim, Gate
@@ -133,13 +135,12 @@ class Domain:
     def bring_up_to_date(self, record: GateRecord) -> GateRecord:
         """The gate's record with what this fetcher has written down since."""
         is_new = self.uncounted or self.closes is not None or self.mark not in (None, record.mark)
-        if record.run != self.run or not (is_new or self.tried != record.tried):
+        if record.run != self.run or not (is_new or self.tried != record.retry_counts):
             return record
         ledgered = min(record.sent, record.ledgered + self.uncounted)
         closes = record.closes or (self.closes if self.closed_run == record.run else None)
-        run, sent, _, is_in_flight, ended, delay, _, untold, mark, rest, _ = record
-        mark = self.mark or mark
-        return GateRecord(run, sent, ledgered, is_in_flight, ended, delay, closes, untold, mark, rest, self.tried)
+        mark = self.mark or record.mark
+        return replace(record, ledgered=ledgered, closes=closes, mark=mark, retry_counts=self.tried)
 
     def step_over(self, done: Set[tuple[int, str]]) -> None:
         """Jobs are done one after the other: all up to the last one with a result are settled."""

@@ -10,11 +10,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from crawler.fetch.journal import Results
 from crawler.fetch.lease import Domain
 from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
-from crawler.pace.decisions import GateRecord, is_in_force
+from crawler.pace.decisions import is_in_force
+from crawler.pace.gate_record import GateRecord
 from crawler.visit.robots import policy_of
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.clock import now_text
@@ -50,7 +53,7 @@ class Takeover:
             start = min(bookmark.results, counted) if bookmark.holder == marker else bookmark.results
             left = self._index(bookmark.holder).since(domain.name, start)
             domain.step_over(left.done)
-        is_told = before.untold and before.run in self._index(marker).since(domain.name, counted).told
+        is_told = before.unreported and before.run in self._index(marker).since(domain.name, counted).told
         lost = 0
 
         def adjust(record: GateRecord) -> GateRecord:
@@ -60,13 +63,18 @@ class Takeover:
                 for run, end, requests in left.ledgered
                 if run == record.run and (bookmark.holder != marker or end > counted)
             )
-            lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.untold)
+            lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.unreported)
             found_closures = (record.closes, left.closes.get(record.run))
             closes = next((each for each in found_closures if each and is_in_force(each, self._config)), None)
             # It may have died between writing down what robots.txt wants and keeping it where we look for it.
             delay = max(record.crawl_delay_ms, left.crawl_delay_ms)
-            return record._replace(
-                ledgered=record.sent, crawl_delay_ms=delay, closes=closes, untold=lost, mark=self._results.mark()
+            return replace(
+                record,
+                ledgered=record.sent,
+                crawl_delay_ms=delay,
+                closes=closes,
+                unreported=lost,
+                mark=self._results.mark(),
             )
 
         if not domain.gate.update(before.run, adjust):
@@ -74,11 +82,11 @@ class Takeover:
         if lost:
             # Whoever finds `untold` in the gate looks for this line behind the mark: told once, whatever happens.
             self._results.append(dump(DomainEvent(before.run, domain.name, now_text(), "lost-requests", lost)))
-            if not domain.gate.update(before.run, lambda record: record._replace(untold=0)):
+            if not domain.gate.update(before.run, lambda record: replace(record, unreported=0)):
                 return False
         domain.run = before.run
         record = domain.gate.record
-        domain.tried = record.tried
+        domain.tried = record.retry_counts
         domain.closes, domain.closed_run = record.closes, record.run
         domain.has_found_closure = record.closes is not None
         return True

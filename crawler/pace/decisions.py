@@ -1,77 +1,131 @@
-"""PURE. May a request to a domain start now? What a gate record means, and what it becomes."""
+"""PURE. May a request to a domain start now? What the gate record becomes when one starts and when it has ended.
+
+    enter    a request wants to start: `Open`, `NotYet` or `Closed`, and the record to keep
+    finish   it has ended: the record to keep
+    revise   the record is changed without a request
+
+An implementation of the gate adds the lock (`Busy`), the storage and the clock, and decides nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
 
-from crawler.model.messages import NO_RETRIES, RetryCounts
+import msgspec
+from msgspec.structs import replace
+
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.model.settings import Config
+from crawler.pace.gate_record import GateRecord, for_run, resolve_unknowns
 
-_LONGEST_REST_MS = 0xFFFFFFFF
 CLOSURE_REASONS = ("rate-limited", "request-limit", "crawl-delay")
 
-
-class LedgerMark(NamedTuple):
-    """Up to where, in whose result spool, the ledger entries have been counted into `ledgered`."""
-
-    writer: int = 0
-    segment: int = 0
-    offset: int = 0
+Adjust = Callable[[GateRecord], GateRecord]
 
 
-NO_MARK = LedgerMark()
+class EntryRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A wish to send one request to a domain.
+
+    `delay_ms` is the least time since the last request by the config, `limit` the budget of the run.
+    `crawl_delay_ms` is the delay that the requested host's robots.txt asks for, None if that is not known. The record
+    keeps it; the delay of the host that was asked before counts once more.
+    """
+
+    run: int
+    delay_ms: int
+    limit: int
+    crawl_delay_ms: int | None = None
 
 
-class GateRecord(NamedTuple):
-    """What is known of a domain's requests. `ended` is None for a domain that was never asked."""
+class Open(msgspec.Struct, frozen=True, gc=False):
+    """The request may leave: the gate is held, and this is its number in the run."""
 
-    run: int = 0
-    sent: int = 0
-    ledgered: int = 0
-    is_in_flight: bool = False
-    ended: Moment | None = None
-    crawl_delay_ms: int = 0
-    closes: Closure | None = None
-    untold: int = 0  # requests found lost, whose record may not have reached the spool behind `mark`
-    mark: LedgerMark = NO_MARK
-    rest_ms: int = 0  # a visit waits before it asks again (Retry-After, say): nobody else asks before that either
-    tried: RetryCounts = NO_RETRIES  # what that visit has tried; it holds until another one is at work
+    number: int
 
 
-# -- deciding ---------------------------------------------------------------------------------------------
+class NotYet(msgspec.Struct, frozen=True, gc=False):
+    """The request may leave from this monotonic nanosecond on."""
+
+    at_ns: int
 
 
-def for_run(record: GateRecord, run: int) -> GateRecord:
-    """The record as a new run sees it: budget and closure begin anew, the clock does not."""
-    if record.run == run:
-        return record
-    return record._replace(run=run, sent=0, ledgered=0, closes=None, untold=0, mark=NO_MARK, tried=NO_RETRIES)
+class Busy(msgspec.Struct, frozen=True, gc=False):
+    """Another holder of the gate has a request to this domain on the wire."""
 
 
-def settle(record: GateRecord, now: Moment) -> GateRecord:
-    """The record with what cannot be known taken as "just now"."""
-    ended = record.ended
-    is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
-    return record._replace(is_in_flight=False, ended=now) if is_unknown else record
+class Closed(msgspec.Struct, frozen=True, gc=False):
+    """No request may leave for this domain in this run any more."""
+
+    closes: Closure
+
+
+Decision = Open | NotYet | Closed
+Admission = Decision | Busy
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A gate's answer to an `EntryRequest`, and the moment at which it was given."""
+
+    admission: Admission
+    at: Moment
+
+
+class Entering(msgspec.Struct, frozen=True, gc=False):
+    """The decision on an `EntryRequest`, and the record to keep."""
+
+    admission: Decision
+    record: GateRecord
+
+
+def enter(record: GateRecord, request: EntryRequest, now: Moment, adjust: Adjust | None = None) -> Entering:
+    """Decide whether a request may leave now.
+
+    `adjust` may change the record first, when it is of this run and its unknowns are resolved. (The holder of a domain
+    brings the record up to date with its ledger.)
+    """
+    record = revise(record, request.run, now, adjust)
+    crawl_delay_ms = request.crawl_delay_ms
+    if crawl_delay_ms is None:
+        admission = admit(record, request.delay_ms, request.limit, now)
+        crawl_delay_ms = record.crawl_delay_ms
+    else:
+        admission = admit(record, max(request.delay_ms, crawl_delay_ms), request.limit, now)
+    if isinstance(admission, Open):
+        record = replace(record, sent=admission.number, is_in_flight=True, crawl_delay_ms=crawl_delay_ms, pause_ms=0)
+    return Entering(admission, record)
+
+
+def finish(record: GateRecord, now: Moment, *, is_ledgered: bool = False) -> GateRecord:
+    """The record of a request that has ended. `is_ledgered`: it counts as recorded in a ledger already."""
+    return replace(record, is_in_flight=False, ended=now, ledgered=record.ledgered + is_ledgered)
+
+
+def revise(record: GateRecord, run: int, now: Moment, adjust: Adjust | None = None) -> GateRecord:
+    """The record of this run, without unknowns, after `adjust`."""
+    record = resolve_unknowns(for_run(record, run), now)
+    return record if adjust is None else adjust(record)
+
+
+def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Decision:
+    """May a request start now? The record must be of this run and have no unknowns."""
+    if record.closes is not None:
+        return Closed(record.closes)
+    if record.sent >= limit:
+        return Closed(Closure("request-limit", record.sent, limit))
+    at = next_allowed(record, delay_ms)
+    return Open(record.sent + 1) if now.mono_ns >= at else NotYet(at)
 
 
 def next_allowed(record: GateRecord, delay_ms: int) -> int:
-    """The monotonic nanosecond from which the next request may start. The record must be settled."""
+    """The monotonic nanosecond from which the next request may start. The record must have no unknowns."""
     if record.ended is None:
         return 0
-    return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.rest_ms) * 1_000_000
-
-
-def resting(record: GateRecord, seconds: float, tried: RetryCounts) -> GateRecord:
-    """The record once a visit has promised to let this much time pass. It holds until the next request leaves."""
-    return record._replace(rest_ms=min(int(seconds * 1000), _LONGEST_REST_MS), tried=tried)
+    return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.pause_ms) * 1_000_000
 
 
 def is_in_force(closure: Closure, config: Config) -> bool:
-    """Would these rules have closed the domain too? A larger budget or allowance opens it again."""
+    """Would this config have closed the domain too? A larger budget or allowance opens it again."""
     if closure.reason not in CLOSURE_REASONS:
         return False
     if closure.limit is None:
@@ -83,60 +137,6 @@ def is_in_force(closure: Closure, config: Config) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """Go: the gate is held, the request is counted."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class NotYet:
-    """Come back at this monotonic nanosecond."""
-
-    at_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """Somebody else is asking this domain right now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shut:
-    """No request may go to this domain in this run any more."""
-
-    closes: Closure
-
-
-Admission = Open | NotYet | Busy | Shut
-
-
-def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Open | NotYet | Shut:
-    """May a request start now? The record must be settled and of this run."""
-    if record.closes is not None:
-        return Shut(record.closes)
-    if record.sent >= limit:
-        return Shut(Closure("request-limit", record.sent, limit))
-    at = next_allowed(record, delay_ms)
-    return Open(record.sent + 1) if now.mono_ns >= at else NotYet(at)
-
-
-# Twice for every request, and `_replace` is slow.
-
-
-def departed(record: GateRecord, sent: int, crawl_delay_ms: int) -> GateRecord:
-    """The record of a request that is about to leave."""
-    run, _, ledgered, _, ended, _, closes, untold, mark, _, tried = record
-    return GateRecord(run, sent, ledgered, True, ended, crawl_delay_ms, closes, untold, mark, 0, tried)
-
-
-def arrived(record: GateRecord, now: Moment, ledgered: int) -> GateRecord:
-    """The record of a request that ended just now."""
-    run, sent, _, _, _, crawl_delay_ms, closes, untold, mark, _, tried = record
-    return GateRecord(run, sent, ledgered, False, now, crawl_delay_ms, closes, untold, mark, 0, tried)
-
-
 def fair_share(limit: int, fetchers: int) -> int:
-    """How many of `limit` requests on the wire one of `fetchers` processes may claim."""
+    """The share of `limit` requests on the wire that one of `fetchers` processes may claim."""
     return max(1, -(-limit // max(1, fetchers)))

@@ -20,7 +20,8 @@ from typing import Protocol
 from crawler.model.errors import SumiError
 from crawler.model.moments import Moment
 from crawler.model.records import Job
-from crawler.pace.decisions import Admission, GateRecord
+from crawler.pace.decisions import Adjust, Entry, EntryRequest
+from crawler.pace.gate_record import GateRecord
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogReader, LogWriter, OnDamage
 
@@ -63,36 +64,34 @@ class Claim(Held, Protocol):
 class Gate(Protocol):
     """One domain's gate. Every request to the domain passes it; `try_enter` … `finish` surround one request.
 
-    Used by one thread at a time. In between, every other holder finds the gate busy.
+    Used by one thread at a time. Between the two calls every other holder of the gate finds it busy. A holder that
+    closes its gate or dies in between leaves a request whose end is not known: it counts as sent, and the next holder
+    takes its end as "now".
+
+    `crawler.pace.decisions` decides everything; an implementation locks, stores and reads the clock.
     """
 
-    record: GateRecord  # as this process last read or wrote it
+    @property
+    def record(self) -> GateRecord:
+        """The record as this holder last read or wrote it in `try_enter`, `finish` or `update`."""
 
-    def try_enter(
-        self,
-        run: int,
-        delay_ms: int,
-        limit: int,
-        adjust: Callable[[GateRecord], GateRecord] | None = None,
-        crawl_delay_ms: int | None = None,
-    ) -> tuple[Admission, Moment]:
+    def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         """Ask to send one request now. On `Open` the gate is held until `finish`, and the request is counted.
 
-        `delay_ms` is the least distance by the config, `crawl_delay_ms` that of the host to be asked, if known.
-        `adjust` may change the record first.
+        On `Busy` nothing was read or changed. `adjust` may change the record before the decision. Raises GateError.
         """
 
     def finish(self, *, is_ledgered: bool = False) -> Moment:
-        """The request has ended just now. `is_ledgered`: it is counted as recorded in a ledger already."""
+        """The request has ended; returns when. `is_ledgered`: it counts as recorded in a ledger. Raises GateError."""
 
-    def update(self, run: int, adjust: Callable[[GateRecord], GateRecord]) -> bool:
-        """Change the record without a request. False: the gate is busy, and nothing was changed."""
+    def update(self, run: int, adjust: Adjust) -> bool:
+        """Change the record without a request. False: the gate is busy, and nothing was changed. Raises GateError."""
 
     def read(self) -> GateRecord:
-        """The record as it is now, without holding the gate."""
+        """The stored record as it is now, without holding the gate: `is_in_flight` while somebody's request is out."""
 
     def close(self) -> None:
-        """Close the gate's handle."""
+        """Release this handle, and the gate if it is held."""
 
 
 class Slots(Protocol):
@@ -100,13 +99,13 @@ class Slots(Protocol):
 
     @property
     def held(self) -> int:
-        """Slots that this process holds."""
+        """The number of slots that this process holds."""
 
     def acquire(self, wanted: int) -> None:
         """Acquire up to `wanted` more slots, as far as any are free."""
 
     def give_back(self, count: int) -> None:
-        """Give back so many of those held; none if `count` is not positive."""
+        """Give back `count` of the slots held; none if it is not positive."""
 
     def close(self) -> None:
         """Give all back."""

@@ -530,7 +530,7 @@ def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_
         def is_resting() -> bool:
             return (
                 workspace.layout.gate_of("d0.test").exists()
-                and GateFile(workspace.layout.gate_of("d0.test")).read().rest_ms == 3000
+                and GateFile(workspace.layout.gate_of("d0.test")).read().pause_ms == 3000
             )
 
         with running(start_fetcher(config, tmp_path)) as fetcher:
@@ -575,7 +575,7 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
                 return NO_RETRIES
             gate = GateFile(workspace.layout.gate_of(job.domain))
             try:
-                return gate.read().tried
+                return gate.read().retry_counts
             finally:
                 gate.close()
 

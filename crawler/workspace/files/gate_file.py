@@ -1,18 +1,17 @@
-"""The gate of a domain: every request on the wire passes it, whoever sends it, whenever.
+"""A domain's gate as a file. Every request to the domain passes it, whichever process sends it.
 
-One small file a domain (`state/gates/<domain>`) remembers when the last request ended, how many went out in this
-run, whether the domain is closed, and how often a visit that rests has tried. It is held with an exclusive `flock`
-from just before a request until its end, so two fetchers cannot ask one domain at once, and it is written before the
-request leaves, so a fetcher that is killed in between has still counted it.
+One small file a domain (`state/gates/<domain>`) holds its `GateRecord`. The file is locked with an exclusive `flock`
+from just before a request until its end, so that two fetchers cannot ask one domain at the same time. The record is
+written before the request leaves, so that a fetcher which is killed with a request out has counted it.
 
 Invariants:
 - a request starts at least `delay` after the end of the one before, on the monotonic clock of this boot;
-- what cannot be known (a fetcher died with a request out, the machine was booted anew, the clock makes no sense)
-  is taken as "it ended just now";
+- an end that is not known (a fetcher died with a request out, the machine was rebooted, the clock makes no sense) is
+  taken as "now";
 - `sent` never exceeds the budget of the run;
 - two slots are written in turns, each with its checksum: a torn write leaves the record before it.
 
-`settle`, `next_allowed`, `admit` decide and are pure; `Gate` does.
+`crawler.pace.decisions` decides; `GateFile` only locks, reads and writes.
 """
 
 from __future__ import annotations
@@ -21,115 +20,116 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
-from crawler.pace.decisions import (
-    CLOSURE_REASONS,
-    Admission,
-    Busy,
-    GateRecord,
-    LedgerMark,
-    Open,
-    admit,
-    arrived,
-    departed,
-    for_run,
-    settle,
-)
+from crawler.pace.decisions import CLOSURE_REASONS, Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
+from crawler.pace.gate_record import GateRecord, LedgerMark
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import GateError
 
+# -- the record's bytes -----------------------------------------------------------------------------------
+
 _SLOT = 128
+_CHECKSUM = 4
 _MAGIC = b"SRG1"
-# magic, sequence, run, sent, ledgered, in flight, closed, closed at request, closed limit, crawl delay (ms), boot,
-# last end (monotonic ns, wall ms), lost and not told yet, how far the ledger was counted (writer, segment, offset),
-# the rest that a visit has promised (ms), what it has tried (job, retries, a 429 waited out, robots.txt of, tries)
-_LAYOUT = struct.Struct("<4sQIIIBBIqI16sqqIHQQIQHBIH7x")
 _CLOSED = ("", *CLOSURE_REASONS)  # by their number in the record
 
+_boot_bytes = lru_cache(maxsize=4)(bytes.fromhex)
 
-_bytes_of = lru_cache(maxsize=4)(bytes.fromhex)
+
+class _Broken(ValueError):
+    """These numbers are no value of the field."""
 
 
-# -- the record's bytes -----------------------------------------------------------------------------------
+def _closure_numbers(closes: Closure | None) -> tuple[int, int, int]:
+    if closes is None:
+        return 0, 0, -1
+    return _CLOSED.index(closes.reason), closes.request_number, -1 if closes.limit is None else closes.limit
+
+
+def _closure_of(reason: int, request_number: int, limit: int) -> Closure | None:
+    if reason >= len(_CLOSED):
+        raise _Broken
+    return Closure(_CLOSED[reason], request_number, None if limit < 0 else limit) if reason else None
+
+
+def _moment_numbers(ended: Moment | None) -> tuple[bytes, int, int]:
+    if ended is None:
+        return b"", -1, 0
+    return _boot_bytes(ended.boot), ended.mono_ns, ended.wall_ms
+
+
+def _moment_of(boot: bytes, mono_ns: int, wall_ms: int) -> Moment | None:
+    return None if mono_ns < 0 else Moment(boot.hex(), mono_ns, wall_ms)
+
+
+class _Field(NamedTuple):
+    """A field of `GateRecord` in the file. A field of several numbers has functions `to` and `of` them."""
+
+    name: str
+    code: str  # of the `struct` module
+    to: Callable[[Any], Iterable[Any]] | None = None
+    of: Callable[..., Any] | None = None
+
+
+# In the order of the file, after the magic and the sequence number. A new field goes to the end, into bytes that are
+# zero in older files: its `of` must make the default of zeros.
+_FIELDS = (
+    _Field("run", "I"),
+    _Field("sent", "I"),
+    _Field("ledgered", "I"),
+    _Field("is_in_flight", "?"),
+    _Field("closes", "BIq", _closure_numbers, _closure_of),
+    _Field("crawl_delay_ms", "I"),
+    _Field("ended", "16sqq", _moment_numbers, _moment_of),
+    _Field("unreported", "I"),
+    _Field("mark", "HQQ", tuple, LedgerMark),
+    _Field("pause_ms", "I"),
+    _Field("retry_counts", "QH?IH", tuple, RetryCounts),
+)
+_HEAD = "<4sQ"
+_CODES = _HEAD + "".join(field.code for field in _FIELDS)
+_LAYOUT = struct.Struct(f"{_CODES}{_SLOT - _CHECKSUM - struct.calcsize(_CODES)}x")
+_values_of = attrgetter(*(field.name for field in _FIELDS))
+# From the last to the first, so that places before a spliced one stay right.
+_SPLICED = tuple((place, field.to) for place, field in reversed([*enumerate(_FIELDS)]) if field.to is not None)
+_COUNTS = tuple(len(struct.unpack("<" + field.code, bytes(struct.calcsize("<" + field.code)))) for field in _FIELDS)
 
 
 def pack(record: GateRecord, sequence: int) -> bytes:
-    run, sent, ledgered, is_in_flight, ended, crawl_delay_ms, closes, untold, mark, rest_ms, tried = record
-    boot, mono_ns, wall_ms = ended or ("", -1, 0)
-    body = _LAYOUT.pack(
-        _MAGIC,
-        sequence,
-        run,
-        sent,
-        ledgered,
-        is_in_flight,
-        _CLOSED.index(closes.reason) if closes else 0,
-        closes.request_number if closes else 0,
-        -1 if closes is None or closes.limit is None else closes.limit,
-        crawl_delay_ms,
-        _bytes_of(boot),
-        mono_ns,
-        wall_ms,
-        untold,
-        *mark,
-        rest_ms,
-        *tried,
-    )
-    return body + zlib.crc32(body).to_bytes(4, "little")
+    """One slot of the file."""
+    numbers = [*_values_of(record)]
+    for place, to in _SPLICED:
+        numbers[place : place + 1] = to(numbers[place])
+    body = _LAYOUT.pack(_MAGIC, sequence, *numbers)
+    return body + zlib.crc32(body).to_bytes(_CHECKSUM, "little")
 
 
 def unpack(data: bytes) -> tuple[int, GateRecord] | None:
     """(sequence, record) of one slot, or None if it is not whole."""
-    if len(data) < _SLOT or zlib.crc32(data[: _SLOT - 4]) != int.from_bytes(data[_SLOT - 4 : _SLOT], "little"):
+    end = _SLOT - _CHECKSUM
+    if len(data) < _SLOT or zlib.crc32(data[:end]) != int.from_bytes(data[end:_SLOT], "little"):
         return None
-    (
-        magic,
-        sequence,
-        run,
-        sent,
-        ledgered,
-        in_flight,
-        closed,
-        at,
-        limit,
-        delay,
-        boot,
-        mono,
-        wall,
-        untold,
-        writer,
-        segment,
-        offset,
-        rest,
-        job,
-        retries,
-        has_waited,
-        host,
-        tries,
-    ) = _LAYOUT.unpack_from(data)
-    if magic != _MAGIC or closed >= len(_CLOSED):
+    magic, sequence, *numbers = _LAYOUT.unpack_from(data)
+    if magic != _MAGIC:
         return None
-    closes = Closure(_CLOSED[closed], at, None if limit < 0 else limit) if closed else None
-    ended = None if mono < 0 else Moment(boot.hex(), mono, wall)
-    return sequence, GateRecord(
-        run,
-        sent,
-        ledgered,
-        bool(in_flight),
-        ended,
-        delay,
-        closes,
-        untold,
-        LedgerMark(writer, segment, offset),
-        rest,
-        RetryCounts(job, retries, bool(has_waited), host, tries),
-    )
+    values: dict[str, Any] = {}
+    place = 0
+    try:
+        for field, count in zip(_FIELDS, _COUNTS, strict=True):
+            its = numbers[place : place + count]
+            values[field.name] = its[0] if field.of is None else field.of(*its)
+            place += count
+    except _Broken:
+        return None
+    return sequence, GateRecord(**values)
 
 
 def newest(data: bytes) -> tuple[int, GateRecord] | None:
@@ -138,82 +138,55 @@ def newest(data: bytes) -> tuple[int, GateRecord] | None:
     return max(found, key=lambda slot: slot[0]) if found else None
 
 
-# -- doing ------------------------------------------------------------------------------------------------
+# -- the file ---------------------------------------------------------------------------------------------
 
 
 class GateFile:
-    """One domain's gate, opened by one process. Use by one thread at a time.
-
-    `try_enter` … `finish` surround a request. In between others only find it busy.
-    """
+    """One domain's gate, opened by one process. See `crawler.workspace.door.Gate`."""
 
     def __init__(self, path: Path, clock: Callable[[], Moment] = read_clock) -> None:
         self._clock = clock
         self._sequence = 0
         self.record = GateRecord()
-        self._seen = b""  # the file's bytes as last read or written, and what they mean
+        self._seen = b""  # the file's bytes as last read or written, and the record in them
         self._known: GateRecord | None = None
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as problem:
-            raise GateError(
-                problem.errno, f"cannot keep the pace of a domain in {path}: {problem.strerror}"
-            ) from problem
+            raise _cannot_keep(path, problem) from problem
         self.path = path
 
-    def try_enter(
-        self,
-        run: int,
-        delay_ms: int,
-        limit: int,
-        adjust: Callable[[GateRecord], GateRecord] | None = None,
-        crawl_delay_ms: int | None = None,
-    ) -> tuple[Admission, Moment]:
-        """Ask to send one request now. On `Open` the gate is held until `finish`.
-
-        `delay_ms` is the least distance by the config. `crawl_delay_ms` is what the host to be asked wants, where
-        that is known; the record keeps it, and what the host asked before wants counts once more.
-        `adjust` may change the settled record first (the lease holder brings its ledger up to date with it).
-        """
+    def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         if not self._lock():
-            return Busy(), self._clock()
-        admission: Admission = Busy()
+            return Entry(Busy(), self._clock())
+        is_open = False
         try:
             now = self._clock()
             before = self._read()
-            record = settle(for_run(before, run), now)
-            if adjust is not None:
-                record = adjust(record)
-            admission = admit(record, max(delay_ms, crawl_delay_ms or 0), limit, now)
-            if isinstance(admission, Open):
-                wants = record.crawl_delay_ms if crawl_delay_ms is None else crawl_delay_ms
-                record = departed(record, admission.number, wants)
-                self._write(record)
-            elif record != before:
-                self._write(record)
-            self.record = record
-            return admission, now
+            entering = enter(before, request, now, adjust)
+            if entering.record != before:
+                self._write(entering.record)
+            self.record = entering.record
+            is_open = isinstance(entering.admission, Open)
+            return Entry(entering.admission, now)
         finally:
-            if not isinstance(admission, Open):
+            if not is_open:
                 self._unlock()
 
     def finish(self, *, is_ledgered: bool = False) -> Moment:
-        """The request has ended, just now. `is_ledgered` counts it as written down elsewhere."""
         now = self._clock()
-        record = self.record
         try:
-            self._write(arrived(record, now, record.ledgered + is_ledgered))
+            self._write(finish(self.record, now, is_ledgered=is_ledgered))
         finally:
             self._unlock()
         return now
 
-    def update(self, run: int, adjust: Callable[[GateRecord], GateRecord]) -> bool:
-        """Change the settled record without a request; False if the gate is busy."""
+    def update(self, run: int, adjust: Adjust) -> bool:
         if not self._lock():
             return False
         try:
             before = self._read()
-            record = adjust(settle(for_run(before, run), self._clock()))
+            record = revise(before, run, self._clock(), adjust)
             if record != before:
                 self._write(record)
             self.record = record
@@ -222,7 +195,6 @@ class GateFile:
             self._unlock()
 
     def read(self) -> GateRecord:
-        """The record as it is now, without holding the gate."""
         return self._read()
 
     def close(self) -> None:
@@ -248,7 +220,7 @@ class GateFile:
             self._sequence, self._known = found
             return self._known
         self._sequence = 0
-        if any(data):  # both slots broken: nothing is known but that something was asked
+        if any(data):  # both slots are broken: all that is known is that there was a request
             return GateRecord(is_in_flight=True)
         return GateRecord()
 
@@ -259,11 +231,14 @@ class GateFile:
         try:
             os.pwrite(self._descriptor, data, place)
         except OSError as problem:
-            words = f"cannot keep the pace of a domain in {self.path}: {problem.strerror}"
-            raise GateError(problem.errno, words) from problem
+            raise _cannot_keep(self.path, problem) from problem
         before = self._seen
         if place:
             self._seen = before[:_SLOT].ljust(_SLOT, b"\0") + data
         else:
             self._seen = data + before[_SLOT:]
         self._known = self.record = record
+
+
+def _cannot_keep(path: Path, problem: OSError) -> GateError:
+    return GateError(problem.errno, f"cannot keep the pace of a domain in {path}: {problem.strerror}")

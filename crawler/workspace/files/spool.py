@@ -323,7 +323,7 @@ class Reader:
         return self._open_current()
 
     def _read_chunk(self, lines: list[Line], limit: int) -> bool:
-        """Take whole lines at the cursor. False: there was no newline to move past."""
+        """BodyWanted whole lines at the cursor. False: there was no newline to move past."""
         assert self._descriptor is not None
         data = os.pread(self._descriptor, _CHUNK, self.cursor.offset)
         last = data.rfind(b"\n")

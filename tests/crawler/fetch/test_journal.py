@@ -11,7 +11,7 @@ import pytest
 from crawler.fetch.journal import SYNC_EVERY, Results, TooLate
 from crawler.fetch.lease import Domain
 from crawler.model.records import DomainEvent, dump
-from crawler.pace.decisions import LedgerMark
+from crawler.pace.gate_record import LedgerMark
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile

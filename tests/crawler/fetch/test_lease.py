@@ -9,7 +9,7 @@ import pytest
 from crawler.fetch.lease import Domain
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.model.records import RobotsResult
-from crawler.pace.decisions import GateRecord
+from crawler.pace.gate_record import GateRecord
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile

@@ -11,12 +11,14 @@ from crawler.fetch.lease import Domain
 from crawler.fetch.takeover import ResultIndex, Takeover
 from crawler.model.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
-from crawler.pace.decisions import NotYet
+from crawler.pace.decisions import EntryRequest, NotYet
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.spool import Reader, Writer
 from crawler.workspace.log import Cursor
+
+WISH = EntryRequest(run=1, delay_ms=100, limit=1000)
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_take
 ) -> None:
     """The fetcher was killed between its result spool and the file in which hosts' robots.txt are remembered."""
     before = GateFile(workspace.layout.gate_of("a.test"))
-    before.try_enter(1, 100, 1000)
+    before.try_enter(WISH)
     before.finish()
     before.close()
     dead = Writer(workspace.layout.results_of("fetcher-01"))
@@ -94,7 +96,7 @@ def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_take
     domain = Domain("a.test", lease, gate, reader, bookmark)
     results = Results(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
     assert Takeover(workspace, Config(), results).bring_in_order(domain, bookmark)
-    admission, _ = gate.try_enter(1, 100, 1000)
+    admission = gate.try_enter(WISH).admission
     assert gate.record.ended is not None
     assert admission == NotYet(gate.record.ended.mono_ns + 5_000_000_000)
     results.close()

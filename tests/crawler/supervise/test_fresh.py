@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crawler.model.settings import Config
-from crawler.pace.decisions import Open
+from crawler.pace.decisions import EntryRequest, Open
 from crawler.supervise.fresh import move_aside
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile
@@ -43,11 +43,11 @@ def test_nothing_to_move_is_fine(config: Config, root: Path) -> None:
 def test_a_fresh_start_does_not_ask_a_site_again_at_once(config: Config, root: Path) -> None:
     workspace = FileWorkspace(root)
     gate = GateFile(workspace.layout.gate_of("a.test"))
-    assert isinstance(gate.try_enter(1, 60_000, 5)[0], Open)
+    assert isinstance(gate.try_enter(EntryRequest(run=1, delay_ms=60_000, limit=5)).admission, Open)
     gate.finish()
     gate.close()
     move_aside(config)
     gate = GateFile(workspace.layout.gate_of("a.test"))
-    assert not isinstance(gate.try_enter(1, 60_000, 5)[0], Open), "the clock runs on"
+    assert not isinstance(gate.try_enter(EntryRequest(run=1, delay_ms=60_000, limit=5)).admission, Open), "the clock runs on"
     assert gate.read().sent == 0, "but the budget begins anew"
     gate.close()

@@ -6,9 +6,13 @@ It keeps no file and knows no path. A stage that runs on it has gone through the
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from crawler.model.moments import Moment
 from crawler.model.records import Job, dump
+from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
+from crawler.pace.gate_record import GateRecord, for_run
 from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
 from crawler.workspace.door import STAGES, RoleTaken
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
@@ -227,6 +231,57 @@ class MemoryHeld:
             self._name = None
 
 
+class StoredGate:
+    """A domain's record, and the handle that has a request out."""
+
+    def __init__(self) -> None:
+        self.record = GateRecord()
+        self.holder: MemoryGate | None = None
+        self.written_at = 0.0
+
+
+class MemoryGate:
+    """See `crawler.workspace.door.Gate`."""
+
+    def __init__(self, stored: StoredGate, clock: Callable[[], Moment]) -> None:
+        self._stored = stored
+        self._clock = clock
+        self.record = GateRecord()
+
+    def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
+        now = self._clock()
+        if self._stored.holder is not None:
+            return Entry(Busy(), now)
+        entering = enter(self._stored.record, request, now, adjust)
+        self._write(entering.record)
+        if isinstance(entering.admission, Open):
+            self._stored.holder = self
+        return Entry(entering.admission, now)
+
+    def finish(self, *, is_ledgered: bool = False) -> Moment:
+        now = self._clock()
+        self._write(finish(self.record, now, is_ledgered=is_ledgered))
+        self._stored.holder = None
+        return now
+
+    def update(self, run: int, adjust: Adjust) -> bool:
+        if self._stored.holder is not None:
+            return False
+        self._write(revise(self._stored.record, run, self._clock(), adjust))
+        return True
+
+    def read(self) -> GateRecord:
+        return self._stored.record
+
+    def close(self) -> None:
+        if self._stored.holder is self:
+            self._stored.holder = None
+
+    def _write(self, record: GateRecord) -> None:
+        self._stored.record = self.record = record
+        self._stored.written_at = time.time()
+
+
 class MemoryBell:
     def __init__(self) -> None:
         self._rung = threading.Event()
@@ -279,6 +334,7 @@ class MemoryWorkspace:
         self._known_roles: dict[str, None] = {}
         self._tokens: dict[str, int] = {}
         self._slots = [0]
+        self._gates: dict[str, StoredGate] = {}
         self._robots: dict[str, bytes] = {}
         self._flags: set[str] = set()
         self._bells: dict[str, MemoryBell] = {}
@@ -303,8 +359,13 @@ class MemoryWorkspace:
         has_content = bool(self.results.writers() or self._documents or self.job_logs)
         held, bells = self._held_roles, self._bells
         aside = self._aside | ({stamp} if has_content else set())
+        since = time.time() - recent_seconds
+        gates = {domain: stored for domain, stored in self._gates.items() if stored.written_at >= since}
+        for stored in gates.values():
+            stored.record = for_run(stored.record, 0)  # of no run: the first run begins a new budget
         self.__init__()  # type: ignore[misc]
         self._held_roles, self._bells, self._aside, self._is_prepared = held, bells, aside, True
+        self._gates = gates
         return f"memory, {stamp}" if has_content else None
 
     def is_aside(self, stamp: str) -> bool:
@@ -347,6 +408,9 @@ class MemoryWorkspace:
     def waiting_job_bytes(self) -> Mapping[str, int]:
         sizes = {domain: self.jobs(domain, self.bookmark(domain).jobs).unread_bytes() for domain in self.job_logs}
         return {domain: size for domain, size in sizes.items() if size}
+
+    def gate(self, domain: str, clock: Callable[[], Moment]) -> MemoryGate:
+        return MemoryGate(self._gates.setdefault(domain, StoredGate()), clock)
 
     def slots(self, limit: int) -> MemorySlots:
         return MemorySlots(self._slots, limit)

@@ -11,13 +11,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from crawler.model.records import Job, PageResult, Release, RunEvent, dump
+from crawler.model.messages import NO_RETRIES, RetryCounts
+from crawler.model.records import Closure, Job, PageResult, Release, RunEvent, dump
+from crawler.pace.decisions import Admission, Busy, Closed, EntryRequest, NotYet, Open
+from crawler.pace.gate_record import GateRecord, with_pause
 from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.door import RoleTaken, Workspace
+from crawler.workspace.clock import read_clock
+from crawler.workspace.door import Gate, RoleTaken, Workspace
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import BEGINNING, Cursor, LogReader
 from crawler.workspace.reading import read_records
+from tests.crawler.pace.clocks import MS, Clock
 from tests.crawler.workspace.memory_workspace import MemoryWorkspace
 from tests.places import ROOT
 
@@ -342,6 +348,264 @@ def test_slots_never_exceed_the_limit_whatever_the_holders_do(
             each.close()
 
 
+# -- gates --------------------------------------------------------------------------------------------------
+
+DELAY = 1000
+WISH = EntryRequest(run=1, delay_ms=DELAY, limit=100)
+LIMITED = Closure("rate-limited", 3)
+COUNTS = RetryCounts(job=7, retries=2, has_waited=True)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def gate(workspace: Workspace, clock: Clock) -> Gate:
+    return workspace.gate("a.test", clock)
+
+
+def wish(gate: Gate, *, run: int = 1, limit: int = 100, crawl_delay_ms: int | None = None) -> Admission:
+    """The gate's answer to a request."""
+    request = EntryRequest(run=run, delay_ms=DELAY, limit=limit, crawl_delay_ms=crawl_delay_ms)
+    return gate.try_enter(request).admission
+
+
+def ask(gate: Gate, clock: Clock, took_ms: int = 10) -> None:
+    """A whole request."""
+    assert isinstance(wish(gate), Open)
+    clock.pass_ms(took_ms)
+    assert gate.finish() == clock.now
+
+
+def after(clock: Clock, ms: int) -> NotYet:
+    return NotYet(clock.now.mono_ns + ms * MS)
+
+
+def test_a_gate_spaces_requests_and_counts_them(gate: Gate, clock: Clock) -> None:
+    ask(gate, clock)
+    assert wish(gate) == after(clock, DELAY)
+    clock.pass_ms(DELAY - 1)
+    assert wish(gate) == after(clock, 1)
+    clock.pass_ms(1)
+    ask(gate, clock)
+    assert gate.read().sent == gate.record.sent == 2
+
+
+def test_an_entry_names_its_moment(gate: Gate, clock: Clock) -> None:
+    entry = gate.try_enter(WISH)
+    assert (entry.admission, entry.at) == (Open(1), clock.now)
+
+
+def test_gates_of_different_domains_do_not_know_each_other(workspace: Workspace, gate: Gate, clock: Clock) -> None:
+    assert isinstance(wish(gate), Open)
+    other = workspace.gate("b.test", clock)
+    ask(other, clock)
+    assert other.read().sent == 1
+
+
+def test_another_holder_finds_the_gate_busy_during_a_request(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    theirs = open_it().gate("a.test", clock)
+    assert isinstance(wish(gate), Open)
+    assert wish(theirs) == Busy()
+    assert theirs.read().is_in_flight
+    gate.finish()
+    assert wish(theirs) == after(clock, DELAY)
+    clock.pass_ms(DELAY)
+    ask(theirs, clock)
+    assert wish(gate) == after(clock, DELAY), "what the other one sent counts for all"
+
+
+def test_a_busy_gate_is_not_updated(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    theirs = open_it().gate("a.test", clock)
+    assert isinstance(wish(gate), Open)
+    assert not theirs.update(1, lambda record: replace(record, closes=LIMITED))
+    gate.finish()
+    assert gate.read().closes is None
+    assert theirs.update(1, lambda record: replace(record, closes=LIMITED))
+    assert gate.read().closes == theirs.record.closes == LIMITED
+
+
+def test_the_budget_closes_the_domain_for_its_run(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    ask(gate, clock)
+    gate.close()
+    again = open_it().gate("a.test", clock)
+    clock.pass_ms(DELAY)
+    assert wish(again, limit=1) == Closed(Closure("request-limit", 1, 1))
+    assert wish(again, run=2, limit=1) == Open(1)
+
+
+def test_a_new_run_does_not_shorten_the_delay(gate: Gate, clock: Clock) -> None:
+    ask(gate, clock)
+    assert wish(gate, run=2) == after(clock, DELAY)
+
+
+def test_a_closure_holds_for_the_run(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    assert gate.update(1, lambda record: replace(record, closes=LIMITED))
+    gate.close()
+    again = open_it().gate("a.test", clock)
+    assert wish(again) == Closed(LIMITED)
+    assert wish(again, run=2) == Open(1)
+
+
+def test_an_adjustment_is_kept_even_if_no_request_may_leave(gate: Gate, clock: Clock) -> None:
+    ask(gate, clock)
+    entry = gate.try_enter(WISH, adjust=lambda record: replace(record, ledgered=record.sent))
+    assert entry.admission == after(clock, DELAY)
+    assert gate.read().ledgered == 1
+
+
+@pytest.mark.parametrize("is_ledgered", [False, True])
+def test_a_request_that_is_ledgered_elsewhere_is_counted_so(gate: Gate, clock: Clock, is_ledgered: bool) -> None:
+    assert isinstance(wish(gate), Open)
+    gate.finish(is_ledgered=is_ledgered)
+    assert (gate.read().sent, gate.read().ledgered) == (1, is_ledgered)
+
+
+def test_the_crawl_delay_of_a_host_outlives_the_holder_that_learned_it(
+    open_it: Opener, gate: Gate, clock: Clock
+) -> None:
+    assert isinstance(wish(gate, crawl_delay_ms=5000), Open)
+    gate.finish()
+    gate.close()
+    again = open_it().gate("a.test", clock)
+    clock.pass_ms(4999)
+    assert wish(again) == after(clock, 1)
+    clock.pass_ms(1)
+    assert isinstance(wish(again), Open)
+
+
+def test_a_holder_that_is_gone_with_a_request_out_has_counted_it_and_costs_one_delay(
+    open_it: Opener, gate: Gate, clock: Clock
+) -> None:
+    assert isinstance(wish(gate), Open)
+    gate.close()
+    heir = open_it().gate("a.test", clock)
+    clock.pass_ms(9 * DELAY)
+    noticed = after(clock, DELAY)
+    assert wish(heir) == noticed
+    clock.pass_ms(DELAY // 2)
+    assert wish(heir) == noticed, "the delay does not begin again with every wish"
+    clock.pass_ms(DELAY // 2)
+    assert wish(heir) == Open(2)
+
+
+def test_after_a_reboot_the_whole_delay_is_waited(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    ask(gate, clock)
+    clock.pass_ms(9 * DELAY)
+    gate.close()
+    clock.reboot()
+    again = open_it().gate("a.test", clock)
+    assert wish(again) == after(clock, DELAY)
+    clock.pass_ms(DELAY)
+    assert wish(again) == Open(2)
+
+
+def test_a_pause_of_a_visit_holds_for_every_holder_and_ends_with_the_next_request(
+    open_it: Opener, gate: Gate, clock: Clock
+) -> None:
+    ask(gate, clock)
+    gate.update(1, lambda record: with_pause(record, seconds=120, retry_counts=COUNTS))
+    gate.close()
+    other = open_it().gate("a.test", clock)
+    assert wish(other) == after(clock, 120_000)
+    clock.pass_ms(120_000)
+    ask(other, clock)
+    assert wish(other) == after(clock, DELAY)
+
+
+def test_retry_counts_are_kept_until_another_run_begins(open_it: Opener, gate: Gate, clock: Clock) -> None:
+    gate.update(1, lambda record: with_pause(record, seconds=0, retry_counts=COUNTS))
+    assert isinstance(wish(gate), Open)
+    theirs = open_it().gate("a.test", clock)
+    assert theirs.read().retry_counts == COUNTS, "the holder may be killed right now"
+    gate.finish()
+    assert theirs.read().retry_counts == COUNTS
+    clock.pass_ms(DELAY)
+    assert isinstance(wish(gate, run=2), Open)
+    assert theirs.read().retry_counts == NO_RETRIES
+
+
+def test_moving_aside_keeps_the_clocks_of_recent_domains_and_begins_budgets_anew(
+    workspace: Workspace, gate: Gate, clock: Clock
+) -> None:
+    ask(gate, clock)
+    gate.close()
+    workspace.write_document("run", b"{}")
+    assert workspace.move_aside("20260102", 60)
+    kept = workspace.gate("a.test", clock)
+    assert (wish(kept), kept.read().sent) == (after(clock, DELAY), 0)
+    kept.close()
+
+
+gate_steps = st.lists(
+    st.tuples(
+        st.sampled_from(["enter", "finish", "update", "wait", "reopen", "reboot", "wall", "run"]),
+        st.integers(0, 1),
+        st.integers(0, 1500),
+        st.none() | st.sampled_from([0, 300, 2500]),
+    ),
+    min_size=1,
+    max_size=50,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=gate_steps)
+def test_all_gates_agree_and_keep_the_spacing_whatever_two_holders_do(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int, int | None]]
+) -> None:
+    """Two holders, deaths with a request out, reboots, jumps of the wall clock, new runs, pauses, in any order."""
+    clock = Clock()
+    workspaces: list[Workspace] = [FileWorkspace(tmp_path_factory.mktemp("gates")), MemoryWorkspace()]
+    for workspace in workspaces:
+        workspace.prepare()
+    holders = [[workspace.gate("a.test", clock) for workspace in workspaces] for _ in range(2)]
+    holding: int | None = None
+    true_ms, last_end, run = 0, None, 1  # time that really passed, whatever the clocks say
+    for step, number, ms, crawl_delay_ms in steps:
+        gates = holders[number]
+        if step == "wait":
+            clock.pass_ms(ms)
+            true_ms += ms
+        elif step == "wall":
+            clock.now = clock.now._replace(wall_ms=clock.now.wall_ms - 10**9)
+        elif step == "run":
+            run += 1
+        elif step == "reboot" or (step == "reopen" and holding in (None, number)):
+            for holder in range(2) if step == "reboot" else [number]:
+                for gate in holders[holder]:
+                    gate.close()
+                holders[holder] = [workspace.gate("a.test", clock) for workspace in workspaces]
+            if holding is not None:
+                last_end, holding = true_ms, None
+            if step == "reboot":
+                clock.reboot()
+        elif step == "finish" and holding == number:
+            assert len({gate.finish() for gate in gates}) == 1
+            last_end, holding = true_ms, None
+        elif step == "update" and holding != number:
+
+            def pause(record: GateRecord, seconds: float = ms / 1000) -> GateRecord:
+                return with_pause(record, seconds=seconds, retry_counts=COUNTS)
+
+            assert [gate.update(run, pause) for gate in gates] == [holding is None] * 2
+        elif step == "enter" and holding != number:
+            admissions = [wish(gate, run=run, limit=3, crawl_delay_ms=crawl_delay_ms) for gate in gates]
+            assert admissions[0] == admissions[1]
+            if holding is not None:
+                assert admissions[0] == Busy()
+            elif isinstance(admissions[0], Open):
+                least = max(DELAY, crawl_delay_ms or 0)
+                assert last_end is None or true_ms - last_end >= least
+                holding = number
+        assert gates[0].read() == gates[1].read()
+        assert gates[0].read().sent <= 3
+    for gate in [*holders[0], *holders[1]]:
+        gate.close()
+
+
 # -- flags, bells, heartbeats, documents --------------------------------------------------------------------
 
 
@@ -396,10 +660,14 @@ def test_moving_aside_leaves_an_empty_workspace(workspace: Workspace) -> None:
 _HOLDER = """
     import sys
     from pathlib import Path
+    from crawler.pace.decisions import EntryRequest
+    from crawler.workspace.clock import read_clock
     from crawler.workspace.files.file_workspace import FileWorkspace
     workspace = FileWorkspace(Path(sys.argv[1]))
     held = [workspace.take_role("ingest"), workspace.claim("a.test"), workspace.slots(2)]
     held[2].acquire(2)
+    gate = workspace.gate("a.test", read_clock)
+    gate.try_enter(EntryRequest(run=1, delay_ms=1000, limit=9))
     print(held[1].token, flush=True)
     sys.stdin.read()
 """
@@ -429,3 +697,18 @@ def test_everything_that_a_killed_process_held_is_free_again(tmp_path: Path, hol
     assert claim is not None and claim.token > token
     assert (workspace.is_role_taken("ingest"), slots.held) == (False, 2)
     slots.close()
+
+
+def test_a_killed_process_has_counted_its_request_and_costs_a_whole_delay(
+    tmp_path: Path, holder: subprocess.Popen[bytes]
+) -> None:
+    """`kill -9` with a request on the wire: the kernel frees the gate, the record says what was out."""
+    assert holder.stdout is not None and holder.stdout.readline()
+    gate = FileWorkspace(tmp_path).gate("a.test", read_clock)
+    assert wish(gate) == Busy()
+    holder.kill()
+    holder.wait()
+    entry = gate.try_enter(WISH)
+    assert entry.admission == NotYet(entry.at.mono_ns + DELAY * MS)
+    assert gate.read().sent == 1
+    gate.close()

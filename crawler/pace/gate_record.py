@@ -1,0 +1,76 @@
+"""PURE. The gate record: everything that is remembered of a domain's requests.
+
+A new fact of a domain is a new field here, with its default, and a row in the layout table of each implementation of
+the gate (`crawler/workspace/files/gate_file.py`). Every other module names the fields that it reads or replaces.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from crawler.model.messages import NO_RETRIES, RetryCounts
+from crawler.model.moments import Moment
+from crawler.model.records import Closure
+
+LONGEST_PAUSE_MS = 0xFFFFFFFF
+
+
+class LedgerMark(NamedTuple):
+    """A position in a fetcher's result log. Ledger entries before it are counted in `GateRecord.ledgered`."""
+
+    writer: int = 0
+    segment: int = 0
+    offset: int = 0
+
+
+NO_MARK = LedgerMark()
+
+
+class GateRecord(msgspec.Struct, frozen=True, gc=False):
+    """One domain's requests, budget, closure and pauses. `ended` is None for a domain that was never asked.
+
+    Invariants:
+    - `ledgered` <= `sent`: requests of this run with a ledger entry, and all requests of this run;
+    - `is_in_flight` is set from just before a request leaves until it has ended.
+
+    A struct, because it is replaced twice for every request: 0.2 µs each, where `NamedTuple._replace` takes 1 µs.
+    """
+
+    run: int = 0
+    sent: int = 0
+    ledgered: int = 0
+    is_in_flight: bool = False
+    ended: Moment | None = None  # when the last request ended
+    crawl_delay_ms: int = 0  # of the host that was asked last
+    closes: Closure | None = None  # no request may leave in this run any more
+    unreported: int = 0  # lost requests whose record may not have reached the result log after `mark`
+    mark: LedgerMark = NO_MARK
+    pause_ms: int = 0  # a visit waits before its next request (Retry-After, say): until then nobody asks the domain
+    retry_counts: RetryCounts = NO_RETRIES  # of the visit that was last interrupted or paused
+
+
+def for_run(record: GateRecord, run: int) -> GateRecord:
+    """The record as a new run sees it: a new budget and no closure, but the same clock."""
+    if record.run == run:
+        return record
+    return replace(
+        record, run=run, sent=0, ledgered=0, closes=None, unreported=0, mark=NO_MARK, retry_counts=NO_RETRIES
+    )
+
+
+def resolve_unknowns(record: GateRecord, now: Moment) -> GateRecord:
+    """The record with an unknown end of the last request replaced by `now`.
+
+    The end is unknown if a process died with a request out, after a reboot, and if it lies in the future.
+    """
+    ended = record.ended
+    is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
+    return replace(record, is_in_flight=False, ended=now) if is_unknown else record
+
+
+def with_pause(record: GateRecord, *, seconds: float, retry_counts: RetryCounts) -> GateRecord:
+    """The record of a domain whose visit pauses for so long. It holds until the next request leaves."""
+    return replace(record, pause_ms=min(int(seconds * 1000), LONGEST_PAUSE_MS), retry_counts=retry_counts)
