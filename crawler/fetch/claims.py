@@ -1,20 +1,21 @@
-"""The domains of one fetcher: heard of, leased, let go.
+"""The domains that one fetcher holds: announced, claimed, released.
 
-    releases, job folders ──▶ heard of ──▶ leased, its predecessor's work taken over ──▶ let go, once idle for a while
+    releases, job logs ──▶ announced ──▶ claimed, its predecessor's work taken over ──▶ released, after being idle
 
-Every fetcher hears of every release. The one whose turn it is tries at once, the others after a while: a domain whose
-fetcher is slow, full or dead finds another one.
+Every fetcher reads every announcement. The fetcher whose turn it is tries at once, the others after a while: so a
+domain whose fetcher is slow, full or dead finds another one.
 """
 
 from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
-from crawler.fetch.domain_worker import Steps
-from crawler.fetch.journal import Results
-from crawler.fetch.lease import JOBS_AT_ONCE, Domain, read_jobs
+from crawler.fetch.domain_worker import DomainWorker
+from crawler.fetch.job_queue import JobQueue
+from crawler.fetch.journal import JobProgress, Journal
+from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.takeover import Takeover
 from crawler.model.moments import Moment
 from crawler.model.records import Release
@@ -22,21 +23,21 @@ from crawler.model.settings import Config
 from crawler.workspace.door import Workspace
 from crawler.workspace.reading import read_records
 
-IDLE_LEASE = 8.0  # an idle domain is let go after this many seconds: taking it again costs more than keeping it …
-IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its room
-LOOK_AGAIN = 3.0  # for a domain that another fetcher should have
-LOOK_AGAIN_AT_MOST = 30.0
-TAKING_AT_ONCE = 0.1  # seconds of taking leases before the main thread looks around again
-SCAN_EVERY = 30.0  # how often the whole jobs folder is looked at
+IDLE_LEASE = 8.0  # seconds until an idle domain is released: claiming it again costs more than keeping it …
+IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its place
+RETRY_AFTER = 3.0  # for a domain that another fetcher should claim
+RETRY_AFTER_AT_MOST = 30.0
+CLAIMING_AT_ONCE = 0.1  # seconds of claiming before the main thread does its other work
+SCAN_EVERY = 30.0  # between scans of all domains with jobs
 
 
-class Domains:
-    """Which domains this process has, and which it might have. For the main thread alone.
+class DomainClaims:
+    """The domains that this process holds, and those that it may try to claim. For the main thread alone.
 
     Invariants:
-    - at most `max-active-domains` are held, each with its lease;
-    - a domain is worked on only after what its predecessor left is in order and its bookmark names this process;
-    - a bookmark names nobody only when all that was written down is durable and counted in the gate.
+    - at most `max-active-domains` are held, each with its claim;
+    - a domain is worked on only after its predecessor's work is taken over and its bookmark names this process;
+    - a bookmark names no holder only if every result is durable and every request is counted in the gate.
     """
 
     def __init__(
@@ -45,158 +46,159 @@ class Domains:
         workspace: Workspace,
         index: int,
         workers: int,
-        steps: Steps,
-        results: Results,
+        worker: DomainWorker,
+        journal: Journal,
         clock: Callable[[], Moment],
     ) -> None:
         self._workspace = workspace
         self._most = config.crawler.max_active_domains
         self._index = index
         self._workers = workers
-        self._steps = steps
-        self._results = results
+        self._worker = worker
+        self._journal = journal
         self._clock = clock
-        self._takeover = Takeover(workspace, config, results)
-        # From a little while ago on: who starts later than others must know what they know, or else each of them might
-        # leave a domain to the other one.
+        self._takeover = Takeover(workspace, config, journal)
+        # It begins a little earlier than now: a fetcher that starts later than others must know the same
+        # announcements, or else each of them might wait for the other to claim a domain.
         self._releases = workspace.releases.recent_reader()
-        self._held: dict[str, Domain] = {}
-        self._heard: dict[str, tuple[float, float]] = {}  # domain → (when to try, how long to wait after that)
+        self._held: dict[str, LeasedDomain] = {}
+        self._announced: dict[str, tuple[float, float]] = {}  # domain → (when to try, seconds to wait after that)
         self._scanned_at = 0.0
-        self.has_more_to_take = False  # there was no time to try for all that could be tried for
+        self.has_more_to_claim = False  # there was no time to try every domain that is due
 
     @property
-    def held(self) -> Collection[Domain]:
+    def held(self) -> Collection[LeasedDomain]:
         return self._held.values()
 
     @property
-    def heard(self) -> int:
-        """How many domains are still to be tried for."""
-        return len(self._heard)
+    def progress(self) -> Iterator[JobProgress]:
+        """The progress of every held domain."""
+        return (domain.progress for domain in self._held.values())
+
+    @property
+    def announced(self) -> int:
+        """The number of domains that are still to be tried."""
+        return len(self._announced)
 
     # -- finding work --------------------------------------------------------------------------------
 
     def listen(self, now: float) -> None:
-        """BodyWanted in what was released, and now and then everything that lies there."""
+        """Read new announcements, and scan all domains with jobs now and then."""
         for release, _ in read_records(self._releases, Release, limit=5000):
-            self._hear(release.domain, release.turn, now)
+            self._note(release.domain, release.turn, now)
         if now - self._scanned_at >= SCAN_EVERY or not self._scanned_at:
             self._scanned_at = now
             self._scan_jobs(now)
 
-    def _hear(self, domain: str, turn: int, now: float) -> None:
+    def _note(self, domain: str, turn: int, now: float) -> None:
         """There may be new jobs for this domain."""
         mine = self._held.get(domain)
         if mine is not None:
-            self._steps.nudge(mine)
+            self._worker.notify_new_jobs(mine)
         elif turn % self._workers == self._index % self._workers:
-            self._heard[domain] = (now, 1.0)
-        elif domain not in self._heard:
-            self._heard[domain] = (now + LOOK_AGAIN, LOOK_AGAIN)
+            self._announced[domain] = (now, 1.0)
+        elif domain not in self._announced:
+            self._announced[domain] = (now + RETRY_AFTER, RETRY_AFTER)
 
     def _scan_jobs(self, now: float) -> None:
-        """Every domain with a job folder: what was released before we listened, or left by a dead fetcher."""
+        """Note every domain with jobs: released before this process started, or left by a dead fetcher."""
         for domain in self._workspace.domains_with_jobs():
-            if domain not in self._held and domain not in self._heard:
-                self._hear(domain, zlib.crc32(domain.encode()), now)  # nobody says whose turn it is
+            if domain not in self._held and domain not in self._announced:
+                self._note(domain, zlib.crc32(domain.encode()), now)  # no announcement says whose turn it is
 
-    # -- taking --------------------------------------------------------------------------------------
+    # -- claiming ------------------------------------------------------------------------------------
 
-    def take_due(self, now: float) -> None:
-        """BodyWanted the leases of domains that were heard of, as far as there is room."""
-        if not self._heard:
+    def claim_due(self, now: float) -> None:
+        """Claim announced domains that are due, as far as there is room."""
+        if not self._announced:
             return
-        due = [domain for domain, (at, _) in self._heard.items() if at <= now]
-        self.has_more_to_take = False
-        taken: list[Domain] = []
+        due = [domain for domain, (at, _) in self._announced.items() if at <= now]
+        self.has_more_to_claim = False
+        claimed: list[LeasedDomain] = []
         for domain in due:
-            if len(self._held) + len(taken) >= self._most:
+            if len(self._held) + len(claimed) >= self._most:
                 break
-            if time.monotonic() - now > TAKING_AT_ONCE:
-                self.has_more_to_take = True
+            if time.monotonic() - now > CLAIMING_AT_ONCE:
+                self.has_more_to_claim = True
                 break
             if domain in self._held:
-                del self._heard[domain]
+                del self._announced[domain]
                 continue
-            _, wait = self._heard[domain]
-            if self._take(domain, taken):
-                del self._heard[domain]
+            _, wait = self._announced[domain]
+            if self._claim(domain, claimed):
+                del self._announced[domain]
             else:
-                self._heard[domain] = (now + wait, min(wait * 2, LOOK_AGAIN_AT_MOST))
-        self._adopt(taken)
+                self._announced[domain] = (now + wait, min(wait * 2, RETRY_AFTER_AT_MOST))
+        self._adopt(claimed)
         self._takeover.forget(now)
 
-    def _take(self, name: str, taken: list[Domain]) -> bool:
-        """Try to become this domain's fetcher. True if there is nothing more to try for."""
-        lease = self._workspace.claim(name)
-        if lease is None:
+    def _claim(self, name: str, claimed: list[LeasedDomain]) -> bool:
+        """Try to become this domain's fetcher. False: it has to be tried again."""
+        claim = self._workspace.claim(name)
+        if claim is None:
             return False
         bookmark = self._workspace.bookmark(name)
-        reader = self._workspace.jobs(name, bookmark.jobs)
-        jobs = read_jobs(reader, JOBS_AT_ONCE)
-        if not jobs:
-            reader.close()
-            lease.release()
+        jobs = JobQueue(self._workspace.jobs(name, bookmark.jobs))
+        if not jobs.fill():
+            jobs.close()
+            claim.release()
             return True
         gate = self._workspace.gate(name, self._clock)
-        domain = Domain(name, lease, gate, reader, bookmark)
-        domain.jobs.extend(jobs)
-        if not self._takeover.bring_in_order(domain, bookmark):
-            domain.drop()
+        domain = LeasedDomain(name, claim, gate, jobs, bookmark)
+        if not self._takeover.take_over(domain):
+            domain.close()
             return False
-        taken.append(domain)
+        claimed.append(domain)
         return True
 
-    def _adopt(self, taken: list[Domain]) -> None:
-        """Begin to work on domains whose leases were taken: when it is durable that they are ours, all at once."""
+    def _adopt(self, claimed: list[LeasedDomain]) -> None:
+        """Begin to work on claimed domains, once their bookmarks durably name this process."""
         try:
-            self._results.adopt(taken)
+            self._journal.adopt([domain.progress for domain in claimed])
         except OSError:
-            for domain in taken:
-                domain.drop()
+            for domain in claimed:
+                domain.close()
             raise
-        for domain in taken:
+        for domain in claimed:
             self._held[domain.name] = domain
-            self._steps.nudge(domain)
+            self._worker.notify_new_jobs(domain)
 
-    # -- letting go ----------------------------------------------------------------------------------
+    # -- releasing -----------------------------------------------------------------------------------
 
-    def let_go_idle(self, now: float) -> None:
-        """Release what has been idle for a while, sooner if others wait."""
+    def release_idle(self, now: float) -> None:
+        """Release domains that have been idle for a while, sooner if others wait."""
         is_full = len(self._held) >= self._most
-        idle_since = now - (IDLE_LEASE_WHEN_FULL if is_full else IDLE_LEASE)
-        self._let_go([each for each in self._held.values() if each.is_idle and each.idle_since <= idle_since])
+        since = now - (IDLE_LEASE_WHEN_FULL if is_full else IDLE_LEASE)
+        self._release([each for each in self._held.values() if each.idleness.has_lasted_since(since)])
 
     def save(self, *, with_half_made: bool) -> None:
-        """At the end: let go of what is idle; of the others keep what is durable, unless somebody is still at work.
+        """At the end: release idle domains; save the others, unless a request of one is still on the wire.
 
-        A visit that was not finished: its job stays before the bookmark and is done again.
+        The job of a visit that was not finished stays after the bookmark and is done again.
         """
-        self._let_go([domain for domain in self._held.values() if domain.is_idle])
+        self._release([domain for domain in self._held.values() if domain.idleness.is_idle])
         if with_half_made:
-            left = [domain for domain in self._held.values() if not domain.is_idle]
+            left = [domain for domain in self._held.values() if not domain.idleness.is_idle]
             for domain in left:
-                domain.gate.update(domain.run, domain.bring_up_to_date)
-            self._results.save(left)
+                domain.pace.flush()
+            self._journal.save([domain.progress for domain in left])
 
-    def drop(self) -> None:
-        """Let go of all that is left, whatever its state."""
+    def close(self) -> None:
+        """Give up every claim that is left, without saving."""
         for domain in self._held.values():
-            domain.drop()
+            domain.close()
 
-    def _let_go(self, domains: list[Domain]) -> None:
-        """Release these idle domains' leases, with everything in order behind us."""
-        leaving: list[tuple[Domain, bool]] = []
+    def _release(self, domains: list[LeasedDomain]) -> None:
+        """Release these idle domains: results durable, requests counted, bookmark written, then the claim."""
+        leaving: list[tuple[LeasedDomain, bool]] = []
         for domain in domains:
-            if not self._steps.is_at_rest(domain):
+            if not domain.idleness.is_at_rest():
                 continue
             del self._held[domain.name]
-            self._results.make_durable(domain)
-            is_counted = not domain.uncounted and domain.closes is None
-            if not is_counted:
-                is_counted = domain.gate.update(domain.run, domain.bring_up_to_date)
-            # Where the gate is busy just now, the next fetcher counts for us.
+            self._journal.make_durable(domain.progress)
+            # Where the gate is busy just now, the next fetcher counts.
+            is_counted = domain.pace.is_flushed or domain.pace.flush()
             leaving.append((domain, is_counted))
-        self._results.release(leaving)
+        self._journal.release([(domain.progress, is_counted) for domain, is_counted in leaving])
         for domain, _ in leaving:
-            domain.drop()
+            domain.close()

@@ -1,58 +1,58 @@
-"""One domain's steps, from job to job: ask, tell the visit, write its result down, begin the next.
+"""Takes one domain from job to job: send a request, give the answer to the visit, record its result, begin the next.
 
-A domain is in exactly one place: idle (the main thread's), in the queue, or with the one greenlet that took it out.
-So its visits are made one after the other, and what belongs to it needs no lock.
+A domain is in exactly one place: idle (the main thread has it), in the queue, or with the one greenlet that took it
+out. So its visits are made one after the other, and its parts need no lock.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from crawler.fetch.due_queue import DueQueue
-from crawler.fetch.gated_request import Asker, Later
-from crawler.fetch.journal import Results, TooLate
-from crawler.fetch.lease import JOBS_AT_ONCE, Domain, read_jobs
+from crawler.fetch.gated_request import GatedRequester, Later, Sent
+from crawler.fetch.journal import Journal, JournalClosed
+from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.robots_cache import RobotsCache
-from crawler.model.messages import NO_RETRIES, Pause, Response
+from crawler.fetch.visit_in_progress import VisitInProgress
+from crawler.model.messages import BodyWanted, Pause, Request, Response
 from crawler.model.moments import Moment
-from crawler.model.records import DomainEvent, Exchange, PageResult, RobotsResult, changed, dump
+from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS
 from crawler.net.hub import Hub
-from crawler.pace.gate_record import LedgerMark, with_pause
 from crawler.rules.lists import Classifier
-from crawler.visit.flow import Reply, Visit, Wish, visit
+from crawler.visit.flow import Reply, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.workspace.clock import now_text
 from crawler.workspace.control import StageControl
-from crawler.workspace.log import Cursor
 from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
 
-LARGE_BODY = 400 * 1024  # bytes: more takes ten milliseconds and longer to read
+LARGE_BODY = 400 * 1024  # bytes: more takes ten milliseconds and longer to parse
 
 
 @dataclass(slots=True)
 class Counts:
+    """Totals of this process, for its heartbeat."""
+
     pages: int = 0
     requests: int = 0
     errors: int = 0
 
 
-class Steps:
-    """Takes domains forward. `advance` is for the greenlet that took the domain out of the queue, `nudge` and
-    `is_at_rest` are for the main thread.
+class DomainWorker:
+    """Works on domains. `advance` is for the greenlet that took the domain out of the queue, `notify_new_jobs` for
+    the main thread.
 
     Invariants:
-    - whoever ends a step has put the domain back into the queue, or made it idle;
-    - a domain changes between idle and busy under `_idling`, and a nudge that comes meanwhile is not lost;
-    - a result is written down before anything is done that it allows.
+    - when a call returns, the domain is back in the queue or idle;
+    - announced jobs are not missed: a domain rests only if none was announced since it last looked (`Idleness`);
+    - a result is recorded before anything is done that it allows.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Steps:
         config: Config,
         control: StageControl,
         runs: RunWatch,
-        results: Results,
-        asker: Asker,
-        queue: DueQueue[Domain],
+        journal: Journal,
+        requester: GatedRequester,
+        queue: DueQueue[LeasedDomain],
         hub: Hub,
         counts: Counts,
         clock: Callable[[], Moment],
@@ -70,186 +70,158 @@ class Steps:
         self._config = config
         self._control = control
         self._runs = runs
-        self._results = results
-        self._asker = asker
+        self._journal = journal
+        self._requester = requester
         self._queue = queue
         self._hub = hub
         self._counts = counts
         self._clock = clock
         self._robots = RobotsCache(control.workspace, lambda: clock().wall_ms)
-        self._idling = threading.Lock()  # for a domain's change between idle and busy
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
 
     # -- for the main thread -------------------------------------------------------------------------
 
-    def nudge(self, domain: Domain) -> None:
-        """There may be new jobs: let an idle domain go on with the next one, if there is one."""
-        with self._idling:
-            if not domain.is_idle:
-                domain.is_nudged = True
-                return
-            domain.is_idle = False
-        if self._begin_next(domain):
+    def notify_new_jobs(self, domain: LeasedDomain) -> None:
+        """There may be new jobs: an idle domain goes on with the next one, if there is one."""
+        if domain.idleness.notify() and self._begin_next(domain):
             self._queue.push(domain, 0)
 
-    def is_at_rest(self, domain: Domain) -> bool:
-        """Is it idle, with nothing known that it should look at? Then it stays so until it is nudged."""
-        with self._idling:
-            return domain.is_idle and not domain.is_nudged
+    # -- for the greenlet that took the domain out of the queue --------------------------------------
 
-    # -- for whoever took the domain out of the queue ------------------------------------------------
-
-    def advance(self, domain: Domain) -> None:
-        """Do what the domain is due for, then as much as needs no request, and put it back."""
+    def advance(self, domain: LeasedDomain) -> None:
+        """Send the request that is due, do everything that needs no further request, and put the domain back."""
+        assert domain.visit is not None
         reply: Reply = None
-        if domain.wish is not None:
+        request = domain.visit.pending
+        if request is not None:
             if self._control.is_paused():
                 self._queue.hold(True)
                 self._queue.push(domain, 0)
                 return
-            answer = self._asker.ask(domain, domain.wish)
-            if isinstance(answer, Later):
-                self._queue.push(domain, answer.due_ns)
+            outcome = self._requester.try_send(domain.pace, request)
+            if isinstance(outcome, Later):
+                self._queue.push(domain, outcome.due_ns)
                 return
-            reply = answer
+            if isinstance(outcome, Sent):
+                domain.visit.record(outcome.entry, is_robots=request.wanted is BodyWanted.ANYTHING)
+                reply = outcome.answer
+            else:
+                reply = outcome
         while True:
-            result = self._feed(domain, reply)
+            result = self._continue(domain, domain.visit, reply)
             if result is None:
                 return
-            self._finish(domain, result)
+            self._finish(domain, domain.visit, result)
             if not self._begin_next(domain):
                 return
             reply = None
 
-    def _begin_next(self, domain: Domain) -> bool:
+    def _begin_next(self, domain: LeasedDomain) -> bool:
         """Begin the visit of the next job. False: there is none, and the domain is idle."""
         while True:
-            if not domain.jobs and not self._queue.is_ending:
-                domain.jobs.extend(read_jobs(domain.reader, JOBS_AT_ONCE))
-                domain.reader.close()  # the next window is another file
-            if not domain.jobs or self._queue.is_ending:
-                with self._idling:
-                    if domain.is_nudged and not self._queue.is_ending:
-                        domain.is_nudged = False
-                        continue
-                    domain.tried = NO_RETRIES
-                    domain.is_idle = True
-                    domain.idle_since = time.monotonic()
+            is_ending = self._queue.is_ending
+            found = domain.jobs.next() if not is_ending and domain.jobs.fill() else None
+            if found is None:
+                domain.pace.forget_retries()
+                if domain.idleness.try_rest(time.monotonic(), is_ending=is_ending):
                     return False
-            job, domain.job_end = domain.jobs.popleft()
-            domain.job = job
-            is_closed = domain.closes is not None and domain.closed_run == job.run
-            if is_closed and domain.has_found_closure and job.run >= self._runs.number:
-                # Whoever closed it wrote that down, but the line may have been damaged since: then nobody else would
-                # ever tell what became of the jobs that are stepped over here.
-                domain.has_found_closure = False
-                self._results.append(
-                    dump(DomainEvent(job.run, domain.name, now_text(), "closed", closes=domain.closes))
-                )
-            if job.run < self._runs.number or is_closed or (job.run, job.key) in domain.recent:
-                self._results.step_over(domain)
                 continue
-            if job.run != domain.run:
-                domain.run, domain.uncounted, domain.mark = job.run, 0, self._results.mark()
-            known = partial(self._known, domain, job.run)
-            domain.visit = visit(job, self._config, known, self._is_listed, domain.tried_of(job))
-            domain.wish, domain.has_asked = None, False
-            domain.ledger.clear()
-            domain.robots_ledger.clear()
+            job, job_end = found
+            if self._needs_no_visit(domain, job):
+                self._journal.skip_job(domain.progress, job_end)
+                continue
+            if job.run != domain.pace.run:
+                domain.pace.begin_run(job.run, self._journal.mark())
+            known = partial(self._known_policy, domain, job.run)
+            retry_counts = domain.pace.retry_counts_of(job)
+            steps = visit(job, self._config, known, self._is_listed, retry_counts)
+            domain.begin_visit(VisitInProgress(job, job_end, steps))
             if log.isEnabledFor(logging.INFO):
                 log.info("Crawling %s", job.wire)
             return True
 
-    def _known(self, domain: Domain, run: int, host: str) -> Policy | None:
-        """What is known of a host's robots.txt; its delay is remembered for the gate."""
+    def _needs_no_visit(self, domain: LeasedDomain, job: Job) -> bool:
+        """Is the job of an earlier run, done already, or of a domain that is closed for its run?"""
+        is_current = job.run >= self._runs.number
+        if is_current and (closure := domain.pace.take_found_closure(job.run)):
+            # The fetcher that closed the domain recorded it, but that line may have been damaged since. Then no other
+            # record would say why the jobs that are skipped here have no result.
+            event = DomainEvent(job.run, domain.name, now_text(), "closed", closes=closure)
+            self._journal.append(dump(event))
+        return not is_current or domain.pace.is_closed(job.run) or domain.jobs.is_done(job)
+
+    def _known_policy(self, domain: LeasedDomain, run: int, host: str) -> Policy | None:
+        """The policy of a host, if its robots.txt is known; the gate learns its crawl delay."""
         policy = self._robots.policy(run, host)
-        if policy is None:
-            domain.delays.pop(host, None)
-        else:
-            domain.delays[host] = policy.crawl_delay_ms
+        domain.pace.learn_delay(host, None if policy is None else policy.crawl_delay_ms)
         return policy
 
-    def _feed(self, domain: Domain, reply: Reply) -> PageResult | None:
-        """Tell the visit what came of its wish. None: it wants something that takes time, and is back in the queue."""
-        assert domain.visit is not None and domain.job is not None
+    def _continue(self, domain: LeasedDomain, current: VisitInProgress, reply: Reply) -> PageResult | None:
+        """Give the visit its reply. None: it wants something that takes time, and the domain is in the queue."""
         try:
             while True:
-                wish = self._step(domain.visit, reply)
+                wish = self._step(current, reply)
                 reply = None
-                if isinstance(wish, RobotsResult):
-                    self._write_robots(domain, wish)
-                elif isinstance(wish, DomainEvent):
-                    self._results.append(dump(changed(wish, at=now_text())))
-                elif isinstance(wish, Pause):
-                    domain.wish = None
-                    domain.tried = wish.retry_counts
-                    # In the gate too: whoever takes over from a fetcher that dies meanwhile waits as long, and goes
-                    # on counting.
-                    domain.gate.update(
-                        domain.job.run, partial(with_pause, seconds=wish.seconds, retry_counts=wish.retry_counts)
-                    )
+                if isinstance(wish, Request):
+                    current.wait_for(wish)
+                    self._queue.push(domain, self._requester.due_ns(domain.pace, wish))
+                    return None
+                if isinstance(wish, Pause):
+                    current.wait_for(None)
+                    domain.pace.pause(wish.seconds, wish.retry_counts)
                     self._queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
+                if isinstance(wish, RobotsResult):
+                    self._record_robots(domain, current, wish)
                 else:
-                    domain.wish = wish
-                    self._queue.push(domain, self._asker.due(domain, wish))
-                    return None
+                    self._journal.append(dump(changed(wish, at=now_text())))
         except StopIteration as end:
             result: PageResult = end.value
             return result
-        except (OSError, TooLate):
+        except (OSError, JournalClosed):
             raise
         except Exception as problem:
-            # A page must not stop the crawl, not even one that finds a mistake in this program.
-            log.exception("visiting %s found a mistake in this program", domain.job.wire)
-            job = domain.job
+            # A page must not stop the crawl, not even one that brings out a bug of this program.
+            job = current.job
+            log.exception("internal error while visiting %s", job.wire)
             error = f"internal-error: {type(problem).__name__}"
             return PageResult(job.run, job.key, job.wire, job.domain, "", "failed", error)
 
-    def _step(self, visit: Visit, reply: Reply) -> Wish:
-        """A visit's next wish. To read a large page takes long, which others need not wait for."""
+    def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
+        """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""
         if isinstance(reply, Response) and len(reply.body) > LARGE_BODY:
-            return self._hub.run_in_thread(lambda: visit.send(reply))
-        return visit.send(reply)
+            return self._hub.run_in_thread(lambda: current.step(reply))
+        return current.step(reply)
 
-    def _finish(self, domain: Domain, result: PageResult) -> None:
-        """Append a visit's result; its job is settled with that."""
-        assert domain.job is not None
+    def _finish(self, domain: LeasedDomain, current: VisitInProgress, result: PageResult) -> None:
+        """Append a visit's result: its job is done."""
         closes = result.closes
         if closes is not None and not closes.request_number:
-            closes = changed(closes, request_number=domain.gate.record.sent)
-        ledger = tuple(domain.robots_ledger + domain.ledger)
+            closes = changed(closes, request_number=domain.pace.sent)
+        ledger = current.ledger()
         result = changed(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
-        end = self._results.append(dump(result), settles=domain)
-        self._count(domain, ledger, end)
-        domain.remember(domain.job)
-        domain.visit = None
+        mark = self._journal.append_result(dump(result), domain.progress, current.job_end)
+        domain.pace.count(ledger, mark)
+        domain.jobs.remember(current.job)
+        domain.end_visit()
         self._counts.pages += 1
         self._counts.requests += len(ledger)
         self._counts.errors += result.state in ERRORS
         if closes is not None:
-            domain.closes, domain.closed_run = closes, result.run
-            if domain.gate.update(result.run, domain.bring_up_to_date):
-                domain.uncounted = 0
+            domain.pace.close(closes)
         if log.isEnabledFor(logging.INFO):
             if result.error:
                 log.info("%s: %s (%s)", result.wire, result.state, result.error)
             else:
                 log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
-        self._results.tell_ingest(more_to_come=self._queue.has_due)
+        self._journal.wake_ingest(more_to_come=self._queue.has_due)
 
-    def _write_robots(self, domain: Domain, result: RobotsResult) -> None:
-        """Write down what was learned, then act on it: the proof comes before what it allows."""
+    def _record_robots(self, domain: LeasedDomain, current: VisitInProgress, result: RobotsResult) -> None:
+        """Record a robots.txt, then act on it: the proof comes before the requests that it allows."""
         moment = self._clock()
-        ledger = tuple(domain.robots_ledger)
-        domain.robots_ledger.clear()
+        ledger = current.take_robots_ledger()
         self._counts.requests += len(ledger)
         result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
-        end = self._results.append(dump(result))
-        self._count(domain, ledger, end)
-        domain.delays[result.host] = self._robots.learn(result, moment.wall_ms).crawl_delay_ms
-
-    def _count(self, domain: Domain, ledger: tuple[Exchange, ...], end: Cursor) -> None:
-        domain.uncounted += sum(entry.domain == domain.name for entry in ledger)
-        domain.mark = LedgerMark(self._results.number, end.segment, end.offset)
+        domain.pace.count(ledger, self._journal.append(dump(result)))
+        domain.pace.learn_delay(result.host, self._robots.learn(result, moment.wall_ms).crawl_delay_ms)

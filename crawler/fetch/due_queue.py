@@ -1,4 +1,4 @@
-"""A queue by the moment things are due. One thread takes from it, any thread puts in."""
+"""A queue ordered by the time at which items are due. One thread takes from it, any thread puts in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-TICK_NS = 4_000_000  # waits end on the ticks of a coarse clock: one wake-up for all that is due by then
+TICK_NS = 4_000_000  # waits end on ticks of a coarse clock: one wake-up for all items that are due by then
 
 
 def _none(item: object) -> int:
@@ -21,10 +21,10 @@ def _none(item: object) -> int:
 class DueQueue(Generic[T]):
     """Hands each item out once, not before it is due. Times are monotonic nanoseconds.
 
-    Where more is due than can be taken, whatever has waited longest goes first, and `handicap` (nanoseconds of an item)
-    says how much longer it has to have waited than others.
+    Where more is due than can be taken, the item that has waited longest goes first; `handicap` is the time in
+    nanoseconds that an item has to have waited longer than others.
 
-    `wake` is called when whoever takes may have to look earlier than `patience` said.
+    `wake` is called when the taking thread may have to look earlier than `patience` said.
     """
 
     def __init__(self, wake: Callable[[], None], handicap: Callable[[T], int] = _none) -> None:
@@ -32,9 +32,9 @@ class DueQueue(Generic[T]):
         self._handicap = handicap
         self._taker: int | None = None
         self._lock = threading.Lock()
-        self._condition = threading.Condition(self._lock)  # entering it is slow; only whoever waits does
-        self._heap: list[tuple[int, int, T]] = []  # by the moment they are due
-        self._line: list[tuple[int, int, int, T]] = []  # those that are due, by that moment and their handicap
+        self._condition = threading.Condition(self._lock)  # entering it is slow; only `wait_until_empty` does
+        self._heap: list[tuple[int, int, T]] = []  # by due time
+        self._line: list[tuple[int, int, int, T]] = []  # items that are due, by due time and handicap
         self._pushed = 0
         self._is_held = False
         self._taken = 0
@@ -44,7 +44,7 @@ class DueQueue(Generic[T]):
         return len(self._heap) + len(self._line)
 
     def first(self) -> tuple[int, T] | None:
-        """When something is due next, and what. Takes no lock: it may be called from a signal handler."""
+        """The next due time and its item. Takes no lock: it may be called from a signal handler."""
         for _, due, _, item in self._line[:1]:
             return due, item
         for due, _, item in self._heap[:1]:
@@ -66,7 +66,7 @@ class DueQueue(Generic[T]):
         return self._keeps is not None
 
     def push(self, item: T, due_ns: int) -> None:
-        """Put an item in. When the queue is ending, what is not worth waiting for is dropped."""
+        """Put an item in. While the queue is ending, items that are not worth waiting for are dropped."""
         with self._lock:
             if self._keeps is not None and not self._keeps(item, due_ns):
                 return
@@ -77,7 +77,7 @@ class DueQueue(Generic[T]):
             self._wake()
 
     def take(self) -> T | None:
-        """The item that is due first, if it is due. Always asked by the same thread.
+        """The item that is due first, if it is due. Always called by the same thread.
 
         Every item taken must be reported with `done`, even if it was pushed again.
         """
@@ -95,7 +95,7 @@ class DueQueue(Generic[T]):
             return heapq.heappop(line)[3]
 
     def patience(self) -> float:
-        """In how many seconds `take` is worth asking again, if nobody calls `wake` before."""
+        """Seconds until `take` is worth calling again, unless `wake` is called before."""
         with self._lock:
             if self._is_held or not (self._heap or self._line):
                 return math.inf
@@ -105,7 +105,7 @@ class DueQueue(Generic[T]):
         return max(0, due + -due % TICK_NS - time.monotonic_ns()) / 1e9
 
     def done(self) -> None:
-        """What was taken has been dealt with."""
+        """An item that was taken has been dealt with."""
         with self._lock:
             self._taken -= 1
             if self._keeps is not None:
@@ -117,7 +117,7 @@ class DueQueue(Generic[T]):
         self._wake()
 
     def end(self, keeps: Callable[[T, int], bool]) -> None:
-        """From now on keep only what is still worth waiting for."""
+        """From now on keep only items that are still worth waiting for."""
         with self._lock:
             self._keeps = keeps
             self._heap = [entry for entry in self._heap if keeps(entry[2], entry[0])]
@@ -133,6 +133,6 @@ class DueQueue(Generic[T]):
             self._condition.notify_all()
 
     def wait_until_empty(self, seconds: float) -> bool:
-        """Is everything out, and dealt with? Waits so long for it, once the queue is ending."""
+        """Is every item taken and dealt with? Waits up to `seconds` for that, once the queue is ending."""
         with self._condition:
             return self._condition.wait_for(lambda: not self and not self._taken, seconds)

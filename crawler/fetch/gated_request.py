@@ -1,7 +1,7 @@
-"""One request on the wire: through the gate of its domain, out, and into the ledger.
+"""One request on the wire: through the gate of its domain, out, and back with its ledger entry.
 
-The gate is the domain's whose host is asked, which is nearly always the visited page's own; a robots.txt may
-redirect elsewhere.
+The gate is that of the requested host's domain. That is nearly always the visited page's own domain; a robots.txt may
+redirect to another one.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from crawler.fetch.lease import Domain
-from crawler.model.messages import BodyWanted, Failure, Request
+from crawler.fetch.domain_pace import DomainPace, Place
+from crawler.model.messages import Answer, Failure, Request
 from crawler.model.moments import Moment
 from crawler.model.records import Exchange
 from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.pace.decisions import Busy, Closed, EntryRequest, NotYet, is_in_force
 from crawler.pace.gate_record import GateRecord
-from crawler.visit.flow import Refusal, Reply
+from crawler.visit.flow import Refusal
 from crawler.workspace.door import Gate, Workspace
 
 log = logging.getLogger("sumi.fetcher")
@@ -30,17 +30,25 @@ BUSY_AGAIN_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The gate is not open yet: nothing was sent. Ask again at this monotonic nanosecond."""
+    """The gate is not open yet: nothing was sent. Try again at this monotonic nanosecond."""
 
     due_ns: int
 
 
-class Asker:
-    """Puts requests on the wire for domains that the caller holds. For the wire thread.
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The request left: its answer and its ledger entry."""
+
+    answer: Answer
+    entry: Exchange
+
+
+class GatedRequester:
+    """Sends requests for domains that the caller holds. Used by the request loop's thread.
 
     Invariants:
     - a request is counted in its gate before it leaves, and the gate is held until it has ended;
-    - what has left is in the domain's ledger when `ask` returns, whatever came of it.
+    - every request that left has a ledger entry, whatever the answer.
     """
 
     def __init__(
@@ -51,81 +59,69 @@ class Asker:
         self._workspace = workspace
         self._transport = transport
         self._clock = clock
-        self._on_wire: set[Domain] = set()
+        self._on_wire = 0
 
     @property
     def in_flight(self) -> int:
-        """How many requests are on the wire. Takes no lock: it may be asked from a signal handler."""
-        return len(self._on_wire)
+        """Requests on the wire now. Takes no lock: it may be called from a signal handler."""
+        return self._on_wire
 
-    def due(self, domain: Domain, request: Request) -> int:
+    def due_ns(self, pace: DomainPace, request: Request) -> int:
         """When the gate will let this request through, as far as this process knows."""
-        host, name = domain.place_of(request.url)
-        if name != domain.name:
-            return 0
-        record = domain.gate.record
-        if record.ended is None:
-            return 0
-        wants = domain.delays.get(host, 0)
-        delay = max(self._settings.minimum_time_on_page, record.crawl_delay_ms, wants)
-        return record.ended.mono_ns + delay * 1_000_000
+        place = pace.place_of(request.url)
+        return pace.due_ns(place.host, self._settings.minimum_time_on_page) if place.domain == pace.domain else 0
 
-    def ask(self, domain: Domain, request: Request) -> Reply | Later:
-        """What came of a request, or `Later`, if the gate of its domain is not open."""
-        assert domain.job is not None
-        host, name = domain.place_of(request.url)
-        is_own = name == domain.name
-        gate = domain.gate if is_own else self._workspace.gate(name, self._clock)
+    def try_send(self, pace: DomainPace, request: Request) -> Sent | Refusal | Later:
+        """Send a request if its gate is open. `Refusal`: its domain is closed for this run."""
+        place = pace.place_of(request.url)
+        wish = EntryRequest(
+            run=pace.run,
+            delay_ms=self._settings.minimum_time_on_page,
+            limit=self._settings.max_domain_requests,
+            crawl_delay_ms=pace.delay_of(place.host),
+        )
+        is_own = place.domain == pace.domain
+        gate = pace.gate if is_own else self._workspace.gate(place.domain, self._clock)
         try:
-            entry = gate.try_enter(
-                EntryRequest(
-                    run=domain.job.run,
-                    delay_ms=self._settings.minimum_time_on_page,
-                    limit=self._settings.max_domain_requests,
-                    crawl_delay_ms=domain.delays.get(host),
-                ),
-                adjust=domain.bring_up_to_date if is_own else self._reopen,
-            )
-            admission, start = entry.admission, entry.at
+            entry = pace.try_enter(wish) if is_own else gate.try_enter(wish, adjust=self._reopen)
+            admission = entry.admission
             if isinstance(admission, Busy):
-                return Later(start.mono_ns + BUSY_AGAIN_NS)
-            if is_own:
-                domain.uncounted = 0
+                return Later(entry.at.mono_ns + BUSY_AGAIN_NS)
             if isinstance(admission, NotYet):
                 return Later(admission.at_ns)
             if isinstance(admission, Closed):
                 return Refusal(admission.closes, is_own)
-            return self._exchange(domain, request, gate, start, name, host)
+            # A request to another domain counts as ledgered in that domain's gate at once: its entry will be in a
+            # result of the visited domain, which nobody reads for the other one.
+            return self._exchange(request, gate, entry.at, place, is_ledgered=not is_own)
         finally:
             if not is_own:
                 gate.close()
 
-    def _exchange(self, domain: Domain, request: Request, gate: Gate, start: Moment, name: str, host: str) -> Reply:
-        domain.has_asked = True
-        self._on_wire.add(domain)
+    def _exchange(self, request: Request, gate: Gate, start: Moment, place: Place, *, is_ledgered: bool) -> Sent:
+        self._on_wire += 1
         try:
             answer = self._transport.send(request)
-        except Exception as problem:  # promised not to happen; a request that left must still be written down
-            log.exception("asking for %s found a mistake in this program", request.url)
+        except Exception as problem:  # promised not to happen; a request that left must still be recorded
+            log.exception("internal error while requesting %s", request.url)
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")
         finally:
-            self._on_wire.discard(domain)
-            end = gate.finish(is_ledgered=name != domain.name)
+            self._on_wire -= 1
+            end = gate.finish(is_ledgered=is_ledgered)
         mono_ms = start.mono_ns // 1_000_000
         entry = Exchange(
             start.wall_ms,
             mono_ms,
             request.method,
-            host,
+            place.host,
             answer.slug if isinstance(answer, Failure) else answer.status,
             end.mono_ns // 1_000_000 - mono_ms,
-            name,
+            place.domain,
         )
-        (domain.robots_ledger if request.wanted is BodyWanted.ANYTHING else domain.ledger).append(entry)
-        return answer
+        return Sent(answer, entry)
 
     def _reopen(self, record: GateRecord) -> GateRecord:
-        """The record without a closure that the config of now would not make."""
+        """The record without a closure that the present config would not make."""
         if record.closes is None or is_in_force(record.closes, self._config):
             return record
         return replace(record, closes=None)

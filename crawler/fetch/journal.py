@@ -1,12 +1,12 @@
-"""What a fetcher writes down: its result spool, made durable in groups, and the bookmarks that follow.
+"""A fetcher's journal: its result log, made durable in groups, and the bookmarks that follow.
 
-    append ──▶ fsync, one for a whole group ──▶ the domain's bookmark moves behind the job
+    append ──▶ fsync, one for a whole group ──▶ the domain's bookmark moves past the job
 
-Three places in a domain's jobs say how far it is on that way: `done` (its result is appended), `synced` (an fsync
-has returned for it) and `bookmark` (so it is written beside the jobs, for whoever takes over).
+Three positions in a domain's jobs say how far it is on that way: `done` (the result is appended), `synced` (an fsync
+has returned for it) and `bookmark` (it is stored, for the fetcher that claims the domain next).
 
-Every bookmark is a file of its own, to be made durable, and under load a disk takes ten milliseconds for that, or
-thirty. But it makes many durable in the same time as one: so bookmarks are written together, by a few threads.
+Every bookmark has to be made durable by itself, and under load a disk takes ten milliseconds for that, or thirty. But
+it makes many durable in the same time as one: so bookmarks are written together, by a few threads.
 """
 
 from __future__ import annotations
@@ -14,36 +14,54 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from crawler.fetch.lease import Domain
 from crawler.pace.gate_record import LedgerMark
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 
 SYNC_EVERY = 0.4  # seconds
-BOOKMARK_EVERY = 60.0  # an fsync for every domain; whoever takes over reads what was written since
-BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of results that a takeover should have to read of others, at most
+BOOKMARK_EVERY = 60.0  # an fsync for every domain; a takeover reads the results that were written since
+BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of other domains' results that a takeover should have to read, at most
 RING_EVERY = 0.1
 WRITERS = 16  # threads for bookmarks, which do nothing but wait for the disk
 
 
-class TooLate(Exception):
-    """The process is ending and its result spool is closed: the visit will be made again."""
+class JournalClosed(Exception):
+    """The process is ending and its result log is closed: the visit will be made again."""
 
 
-class Results:
-    """One fetcher's result spool. Any thread appends; the main thread syncs and moves bookmarks.
+class JobProgress:
+    """The three positions of one domain. Owned by the `Journal`, which alone moves them once the domain is adopted.
+
+    Invariant: `bookmark` never passes `synced`, and `synced` never passes `done`.
+    """
+
+    __slots__ = ("bookmark", "domain", "done", "synced")
+
+    def __init__(self, domain: str, bookmark: Bookmark) -> None:
+        self.domain = domain
+        self.bookmark = bookmark
+        self.synced = bookmark
+        self.done = bookmark.jobs
+
+    def start_at(self, done: Cursor) -> None:
+        """A takeover found durable results up to this job. Only before the domain is adopted."""
+        self.done = done
+
+
+class Journal:
+    """One fetcher's result log. Any thread appends; the main thread syncs and moves bookmarks.
 
     Invariants:
-    - a domain's `done` moves under the same lock as its result is appended;
-    - `synced` is behind no job whose result is not durable, unless the fsync for it is under way, and then nobody
-      looks: the main thread waits for it, and takes it back if it fails;
-    - `bookmark` is never ahead of `synced`;
-    - no other lock is taken while the spool's is held.
+    - a domain's `done` moves under the same lock under which its result is appended;
+    - `synced` never passes a job whose result is not yet durable, except while the fsync for it is under way: then
+      nothing reads it, because the main thread waits for that fsync, and sets `synced` back if it fails;
+    - `bookmark` never passes `synced`;
+    - no other lock is taken while the log's lock is held.
     """
 
     def __init__(
@@ -56,126 +74,140 @@ class Results:
         self._writer = workspace.results.writer(name, segment_bytes=segment_bytes)
         self._writing = threading.Lock()
         self._bookmarking = ThreadPoolExecutor(WRITERS, "bookmark")
-        self._dirty: set[Domain] = set()  # their `done` has moved since the last sync
+        self._dirty: set[JobProgress] = set()  # their `done` has moved since the last sync
         self._is_unsynced = False
         self._is_closed = False
-        self._synced_at = self._marked_at = self._rang_at = 0.0
+        self._synced_at = self._bookmarked_at = self._rang_at = 0.0
 
     # -- for every thread ----------------------------------------------------------------------------
 
-    def append(self, body: bytes, *, settles: Domain | None = None) -> Cursor:
-        """Append a record; the cursor behind it. With the result of a domain's job that job is settled."""
+    def append(self, body: bytes) -> LedgerMark:
+        """Append a record that ends no job; returns the mark after it. Raises JournalClosed."""
         with self._writing:
-            if self._is_closed:
-                raise TooLate
-            self._is_unsynced = True
-            end = self._writer.append(body)
-            if settles is not None:
-                settles.done = settles.job_end
-                self._dirty.add(settles)
-            return end
+            return self._append(body)
 
-    def step_over(self, domain: Domain) -> None:
-        """The domain's job needs no result: it is settled as it is."""
+    def append_result(self, body: bytes, progress: JobProgress, job_end: Cursor) -> LedgerMark:
+        """Append the result of the job that ends at `job_end`: the job is done. Raises JournalClosed."""
         with self._writing:
-            domain.done = domain.job_end
-            self._dirty.add(domain)
+            mark = self._append(body)
+            self._finish_job(progress, job_end)
+            return mark
+
+    def skip_job(self, progress: JobProgress, job_end: Cursor) -> None:
+        """The job that ends at `job_end` needs no result: it is done."""
+        with self._writing:
             self._is_unsynced = True
+            self._finish_job(progress, job_end)
 
     def mark(self) -> LedgerMark:
-        """The end of the spool, as a gate keeps it."""
+        """The end of the log, as a gate keeps it."""
         with self._writing:
-            end = self._writer.end
-        return LedgerMark(self.number, end.segment, end.offset)
+            return self._mark(self._writer.end)
 
-    def tell_ingest(self, *, more_to_come: bool) -> None:
-        """Wake the ingest, but not for every page while there are more to come: then one of those wakes it."""
+    def wake_ingest(self, *, more_to_come: bool) -> None:
+        """Wake the ingest, but not for every page: while more are to come, one of those wakes it."""
         now = time.monotonic()
         if not more_to_come or now - self._rang_at >= RING_EVERY:
             self._rang_at = now
             self._ring_ingest()
 
+    def _append(self, body: bytes) -> LedgerMark:
+        if self._is_closed:
+            raise JournalClosed
+        self._is_unsynced = True
+        return self._mark(self._writer.append(body))
+
+    def _finish_job(self, progress: JobProgress, job_end: Cursor) -> None:
+        progress.done = job_end
+        self._dirty.add(progress)
+
+    def _mark(self, end: Cursor) -> LedgerMark:
+        return LedgerMark(self.number, end.segment, end.offset)
+
     # -- for the main thread -------------------------------------------------------------------------
 
     def patience(self) -> float:
-        """For how many seconds `keep_up` need not be asked."""
+        """Seconds until `keep_up` is needed next."""
         return SYNC_EVERY / 2 if self._is_unsynced else math.inf
 
-    def keep_up(self, now: float, domains: Collection[Domain]) -> None:
+    def keep_up(self, now: float, domains: Iterable[JobProgress]) -> None:
         """Sync and move these domains' bookmarks, if it is time."""
         if self._is_unsynced and now - self._synced_at >= SYNC_EVERY:
             self.sync(now)
-        if now - self._marked_at >= BOOKMARK_EVERY:
-            self._marked_at = now
-            self._move_bookmarks(domains)
+        if now - self._bookmarked_at >= BOOKMARK_EVERY:
+            self._bookmarked_at = now
+            self._move_bookmarks(list(domains))
 
     def sync(self, now: float) -> None:
-        """Make all results so far durable; only then may bookmarks move behind their jobs.
+        """Make all results so far durable; only then may bookmarks move past their jobs.
 
-        What is written behind `end` from now on belongs to jobs behind `done`.
+        Results that are appended after `end` belong to jobs after `done`.
         """
         self._synced_at = now
         with self._writing:
             end = self._writer.end
-            for domain in self._dirty:
-                domain.synced = Bookmark(domain.done, self.name, end)
+            for progress in self._dirty:
+                progress.synced = Bookmark(progress.done, self.name, end)
             dirty = self._dirty
             self._dirty, self._is_unsynced = set(), False
             finish_sync = self._writer.begin_sync()
         try:
-            finish_sync()  # while this waits for the disk, results are appended behind `end`
+            finish_sync()  # while this waits for the disk, results are appended after `end`
         except OSError:
-            for domain in dirty:
-                domain.synced = domain.bookmark
+            for progress in dirty:
+                progress.synced = progress.bookmark
             raise
         self._ring_ingest()
 
-    def adopt(self, domains: Collection[Domain]) -> None:
-        """From now on these domains' results are in this spool, and their bookmarks say so."""
+    def adopt(self, domains: Collection[JobProgress]) -> None:
+        """From now on these domains' results are in this log, and their bookmarks say so."""
         with self._writing:
             end = self._writer.end
-        for domain in domains:
-            domain.synced = Bookmark(domain.done, self.name, end)
+        for progress in domains:
+            progress.synced = Bookmark(progress.done, self.name, end)
         self.save(domains)
 
-    def save(self, domains: Collection[Domain]) -> None:
-        """Move these domains' bookmarks behind all that is durable."""
-        self._move([(domain, domain.synced) for domain in domains])
+    def save(self, domains: Collection[JobProgress]) -> None:
+        """Move these domains' bookmarks as far as results are durable."""
+        self._move([(progress, progress.synced) for progress in domains])
 
-    def make_durable(self, domain: Domain) -> None:
-        """Sync, if anything of this idle domain needs it."""
-        if domain in self._dirty:
+    def make_durable(self, progress: JobProgress) -> None:
+        """Sync, if any result of this idle domain needs it."""
+        if progress in self._dirty:
             self.sync(time.monotonic())
 
-    def release(self, domains: Collection[tuple[Domain, bool]]) -> None:
-        """Save domains that are let go. Unless one is in order, the next fetcher looks into this spool first."""
+    def release(self, domains: Collection[tuple[JobProgress, bool]]) -> None:
+        """Save domains that are released, each with whether its gate counts every ledger entry.
+
+        The bookmark of a domain that is counted names no holder; else the next fetcher reads this log first.
+        """
         self._move(
             [
-                (domain, replace(domain.synced, holder=None if is_in_order else self.name))
-                for domain, is_in_order in domains
+                (progress, replace(progress.synced, holder=None if is_counted else self.name))
+                for progress, is_counted in domains
             ]
         )
 
     def close(self) -> None:
-        """Sync, and take nothing more."""
+        """Sync; nothing can be appended any more."""
         with self._writing:
             self._is_closed = True
             self._writer.close()
         self._bookmarking.shutdown()
 
-    def _move_bookmarks(self, domains: Collection[Domain]) -> None:
+    def _move_bookmarks(self, domains: Collection[JobProgress]) -> None:
         with self._writing:
             end = self._writer.end
-            for domain in domains:
-                old = domain.synced.results
+            for progress in domains:
+                old = progress.synced.results
                 is_near = end.segment == old.segment and end.offset - old.offset < BOOKMARK_LAG
-                if not is_near and domain not in self._dirty:
-                    domain.synced = replace(domain.synced, results=end)
+                if not is_near and progress not in self._dirty:
+                    progress.synced = replace(progress.synced, results=end)
         self.save(domains)
 
-    def _move(self, moves: Collection[tuple[Domain, Bookmark]]) -> None:
-        """Let these be the domains' bookmarks, durably. Nobody writes any more when this returns, or raises."""
-        due = [(domain, bookmark) for domain, bookmark in moves if bookmark != domain.bookmark]
+    def _move(self, moves: Collection[tuple[JobProgress, Bookmark]]) -> None:
+        """Store these bookmarks, durably. No thread writes one any more when this returns or raises."""
+        due = [(progress, bookmark) for progress, bookmark in moves if bookmark != progress.bookmark]
         if len(due) == 1:
             self._move_one(*due[0])
         elif due:
@@ -184,7 +216,7 @@ class Results:
             for one in under_way:
                 one.result()
 
-    def _move_one(self, domain: Domain, bookmark: Bookmark) -> None:
-        is_first = domain.bookmark.holder != self.name
-        self._workspace.save_bookmark(domain.name, bookmark, is_first=is_first)
-        domain.bookmark = bookmark
+    def _move_one(self, progress: JobProgress, bookmark: Bookmark) -> None:
+        is_first = progress.bookmark.holder != self.name
+        self._workspace.save_bookmark(progress.domain, bookmark, is_first=is_first)
+        progress.bookmark = bookmark

@@ -1,4 +1,4 @@
-"""What is known of each host's robots.txt: a file a host, for 24 hours, and the busiest ones in memory."""
+"""The robots.txt policies of hosts: kept in the workspace for 24 hours, the recently used ones in memory too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEMBERED = 512  # hosts
 class _Known(NamedTuple):
     policy: Policy
     at_ms: int
-    run: int | None  # None: whatever the run
+    run: int | None  # None: it holds in every run
     boot: str
     mono_ms: int  # when its last request ended, on the monotonic clock of that boot
 
@@ -62,7 +62,7 @@ class RobotsCache:
         return known.policy if is_fresh else None
 
     def learn(self, result: RobotsResult, at_ms: int) -> Policy:
-        """Keep what was just learned."""
+        """Keep a robots.txt that was just read; returns its policy."""
         policy = policy_of(result)
         self._remember(result.host, _known(policy, result, at_ms))
         content = orjson.dumps({"v": 1, "at_ms": at_ms, "result": orjson.Fragment(dump(result))})

@@ -1,7 +1,7 @@
-"""What a fetcher before may have left undone: a lease is free, but its holder may have died with it.
+"""Taking over a domain from the fetcher before, which may have died with it.
 
-The dead one's results behind the bookmark are read first, so that no visit is made twice whose result is there; and
-they are counted against the domain's gate, so that a request which left without a trace is told of, once.
+Its results after the bookmark are read first, so that no visit is made twice whose result is there. Their ledgers are
+compared with the domain's gate, so that a request which left without a ledger entry is reported, once.
 """
 
 from __future__ import annotations
@@ -12,48 +12,48 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from crawler.fetch.journal import Results
-from crawler.fetch.lease import Domain
+from crawler.fetch.journal import Journal
+from crawler.fetch.leased_domain import LeasedDomain
 from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
 from crawler.pace.decisions import is_in_force
 from crawler.pace.gate_record import GateRecord
 from crawler.visit.robots import policy_of
-from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import ResultLogs, Workspace
 from crawler.workspace.log import Cursor, Line
 from crawler.workspace.reading import read_records
 
-KEEP_INDEXES = 10.0  # seconds: a fetcher that dies leaves many domains, which are taken one after the other
+KEEP_INDEXES = 10.0  # seconds: a fetcher that dies leaves many domains, which are claimed one after the other
 
 
 class Takeover:
-    """Brings in order what is behind a domain's bookmark. For the main thread, and for whoever holds the lease.
+    """Completes what a domain's fetcher before left undone. For the main thread, which has just claimed the domain.
 
     Invariants:
-    - what the gate counts as sent is in a ledger, or told of as lost, and never both;
-    - what is told is first noted in the gate (`untold`), with the place in our spool behind which to look for it.
+    - a request that the gate counts as sent is in a ledger or reported as lost, and never both;
+    - a report is first noted in the gate (`unreported`), with the mark in our result log after which it will be.
     """
 
-    def __init__(self, workspace: Workspace, config: Config, results: Results) -> None:
+    def __init__(self, workspace: Workspace, config: Config, journal: Journal) -> None:
         self._workspace = workspace
         self._config = config
-        self._results = results
+        self._journal = journal
         self._indexes: dict[str, ResultIndex] = {}
         self._indexed_at = 0.0
 
-    def bring_in_order(self, domain: Domain, bookmark: Bookmark) -> bool:
-        """Step over what is done, count what was sent; False if the gate is busy just now."""
-        before = domain.gate.read()
+    def take_over(self, domain: LeasedDomain) -> bool:
+        """Skip jobs that are done, count requests that were sent. False: the gate is busy just now."""
+        gate, bookmark = domain.pace.gate, domain.progress.bookmark
+        before = gate.read()
         counted = Cursor(before.mark.segment, before.mark.offset)
         marker = f"fetcher-{before.mark.writer:02d}"
-        left = LeftBehind()
+        left = LeftResults()
         if bookmark.holder is not None:
             start = min(bookmark.results, counted) if bookmark.holder == marker else bookmark.results
             left = self._index(bookmark.holder).since(domain.name, start)
-            domain.step_over(left.done)
-        is_told = before.unreported and before.run in self._index(marker).since(domain.name, counted).told
+            domain.skip_done_jobs(left.done)
+        is_reported = before.unreported and before.run in self._index(marker).since(domain.name, counted).reported
         lost = 0
 
         def adjust(record: GateRecord) -> GateRecord:
@@ -63,36 +63,30 @@ class Takeover:
                 for run, end, requests in left.ledgered
                 if run == record.run and (bookmark.holder != marker or end > counted)
             )
-            lost = max(0, record.sent - record.ledgered - found) + (0 if is_told else record.unreported)
-            found_closures = (record.closes, left.closes.get(record.run))
-            closes = next((each for each in found_closures if each and is_in_force(each, self._config)), None)
-            # It may have died between writing down what robots.txt wants and keeping it where we look for it.
-            delay = max(record.crawl_delay_ms, left.crawl_delay_ms)
+            lost = max(0, record.sent - record.ledgered - found) + (0 if is_reported else record.unreported)
+            closures = (record.closes, left.closes.get(record.run))
             return replace(
                 record,
                 ledgered=record.sent,
-                crawl_delay_ms=delay,
-                closes=closes,
+                # It may have died between recording a robots.txt and keeping it in the cache.
+                crawl_delay_ms=max(record.crawl_delay_ms, left.crawl_delay_ms),
+                closes=next((each for each in closures if each and is_in_force(each, self._config)), None),
                 unreported=lost,
-                mark=self._results.mark(),
+                mark=self._journal.mark(),
             )
 
-        if not domain.gate.update(before.run, adjust):
+        if not gate.update(before.run, adjust):
             return False
         if lost:
-            # Whoever finds `untold` in the gate looks for this line behind the mark: told once, whatever happens.
-            self._results.append(dump(DomainEvent(before.run, domain.name, now_text(), "lost-requests", lost)))
-            if not domain.gate.update(before.run, lambda record: replace(record, unreported=0)):
+            # A fetcher that finds `unreported` in the gate looks for this line after the mark: so it is reported once.
+            self._journal.append(dump(DomainEvent(before.run, domain.name, now_text(), "lost-requests", lost)))
+            if not gate.update(before.run, lambda record: replace(record, unreported=0)):
                 return False
-        domain.run = before.run
-        record = domain.gate.record
-        domain.tried = record.retry_counts
-        domain.closes, domain.closed_run = record.closes, record.run
-        domain.has_found_closure = record.closes is not None
+        domain.pace.restore()
         return True
 
     def forget(self, now: float) -> None:
-        """Let go of what was read, if nobody has asked for it lately."""
+        """Free the indexes, if none was used lately."""
         if self._indexes and now - self._indexed_at > KEEP_INDEXES:
             self._indexes.clear()
 
@@ -105,17 +99,17 @@ class Takeover:
 
 
 @dataclass(slots=True)
-class LeftBehind:
-    """What a dead fetcher's result spool says of one domain.
+class LeftResults:
+    """The results of one domain in a dead fetcher's log.
 
-    `ledgered`: (run, cursor behind the line, requests to the domain in its ledger). `told`: runs for which it told
-    of lost requests. `crawl_delay_ms`: the most that a robots.txt it read asks for.
+    `ledgered`: (run, cursor after the line, requests to the domain in its ledger). `reported`: runs for which lost
+    requests were reported. `crawl_delay_ms`: the longest that a recorded robots.txt asks for.
     """
 
     done: set[tuple[int, str]] = field(default_factory=set)
     closes: dict[int, Closure] = field(default_factory=dict)
     ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
     crawl_delay_ms: int = 0
     segments: set[int] = field(default_factory=set)
 
@@ -124,7 +118,7 @@ _Line = PageResult | RobotsResult | DomainEvent
 
 
 class ResultIndex:
-    """One writer's results from some cursor on, by domain. Reads each line once, however many domains ask."""
+    """One writer's results after a cursor, by domain. Reads each line once, however many domains ask."""
 
     def __init__(self, results: ResultLogs, writer: str) -> None:
         self._results = results
@@ -133,22 +127,22 @@ class ResultIndex:
         self._end = Cursor()
         self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
 
-    def since(self, domain: str, cursor: Cursor) -> LeftBehind:
-        """What was written for a domain behind `cursor`; it is durable when this returns."""
+    def since(self, domain: str, cursor: Cursor) -> LeftResults:
+        """The domain's results after `cursor`; they are durable when this returns."""
         if self._start is None:
             self._start = self._end = cursor
         elif cursor < self._start:
             self._add(cursor, self._start)
             self._start = cursor
         self._end = self._add(self._end, None)
-        left = LeftBehind()
+        left = LeftResults()
         for end, result, requests in self._lines.get(domain, ()):
             if end <= cursor:
                 continue
             left.segments.add(end.segment)
             if isinstance(result, DomainEvent):
                 if result.event == "lost-requests":
-                    left.told.add(result.run)
+                    left.reported.add(result.run)
                 elif result.closes is not None:
                     left.closes[result.run] = result.closes
                 continue
@@ -180,7 +174,7 @@ class ResultIndex:
 
 
 def _slim(result: _Line) -> _Line:
-    """What is worth keeping in memory of a result: not its links."""
+    """The result without its links, to keep in memory."""
     if isinstance(result, DomainEvent):
         return result
     if isinstance(result, RobotsResult):

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.demo.server import serve_terrain
 from crawler.demo.sites import Answer, response
-from crawler.fetch import journal as results
+from crawler.fetch import journal
 from crawler.fetch.fetcher import Fetcher
 from crawler.model.records import parse
 from crawler.model.settings import CrawlerSettings
@@ -56,9 +56,7 @@ def test_a_robots_txt_on_another_host_is_asked_for_through_that_domains_gate(tmp
         assert audit(config).is_clean, list(audit(config).lines())
 
 
-def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_bookmark_passes_a_job_whose_result_is_not_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`kill -9` cannot show this, for the kernel keeps what was written; so every bookmark is checked when it moves."""
     durable: dict[str, int] = {}  # segment → how much of it an fsync has returned for
     wrong: list[str] = []
@@ -78,7 +76,7 @@ def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
         for line in (jobs := Reader(folder)):
             job = parse(line.body)
             if line.end <= bookmark.jobs and job.key not in safe:
-                wrong.append(f"{job.key} is behind the bookmark, its result is not durable")
+                wrong.append(f"{job.key} is before the bookmark, its result is not durable")
         reader.close()
         jobs.close()
         checked.append(bookmark)
@@ -87,8 +85,8 @@ def test_no_bookmark_stands_behind_a_job_whose_result_is_not_durable(
     checked: list[Bookmark] = []
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(file_workspace, "write_bookmark", check_and_write)
-    monkeypatch.setattr(results, "BOOKMARK_EVERY", 0.0)
-    monkeypatch.setattr(results, "SYNC_EVERY", 0.05)
+    monkeypatch.setattr(journal, "BOOKMARK_EVERY", 0.0)
+    monkeypatch.setattr(journal, "SYNC_EVERY", 0.05)
     with serve_terrain(PlainTerrain(hosts(3)), tmp_path / "server") as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)

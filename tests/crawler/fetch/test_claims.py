@@ -1,4 +1,4 @@
-"""Which of several fetchers takes a domain: real leases, real job spools, two fetchers' ends of them in one process."""
+"""Which of several fetchers claims a domain: real leases and job spools, two fetchers' ends of them in one process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from crawler.fetch.claims import LOOK_AGAIN, Domains
-from crawler.fetch.domain_worker import Steps
-from crawler.fetch.journal import Results
-from crawler.fetch.lease import Domain
+from crawler.fetch.claims import RETRY_AFTER, DomainClaims
+from crawler.fetch.domain_worker import DomainWorker
+from crawler.fetch.journal import Journal
+from crawler.fetch.leased_domain import LeasedDomain
 from crawler.model.records import Job, Release, dump
 from crawler.model.settings import Config
 from crawler.workspace.clock import read_clock
@@ -25,14 +25,11 @@ from crawler.workspace.files.spool import Writer
 NAMES = [f"d{number}.test" for number in range(12)]
 
 
-class Idle:
-    """In the place of the steps: nobody makes any."""
+class NoWork:
+    """In the place of the worker: it leaves every domain idle."""
 
-    def nudge(self, domain: Domain) -> None:
+    def notify_new_jobs(self, domain: LeasedDomain) -> None:
         pass
-
-    def is_at_rest(self, domain: Domain) -> bool:
-        return True
 
 
 class Bench:
@@ -43,7 +40,7 @@ class Bench:
         self.workspace = FileWorkspace(folder)
         self.workspace.prepare()
         self._releases = Writer(self.workspace.layout.releases, durable=False)
-        self._made: list[tuple[Domains, Results]] = []
+        self._made: list[tuple[DomainClaims, Journal]] = []
 
     def release(self, names: list[str]) -> None:
         for turn, name in enumerate(names):
@@ -52,26 +49,27 @@ class Bench:
             writer.close()
             self._releases.append(dump(Release(1, name, 1, turn)))
 
-    def fetcher(self, index: int) -> Domains:
-        results = Results(self.workspace, f"fetcher-{index}", index, 1 << 20, lambda: None)
-        domains = Domains(self.config, self.workspace, index, 2, cast(Steps, Idle()), results, read_clock)
-        self._made.append((domains, results))
-        return domains
+    def fetcher(self, index: int) -> DomainClaims:
+        journal = Journal(self.workspace, f"fetcher-{index}", index, 1 << 20, lambda: None)
+        worker = cast(DomainWorker, NoWork())
+        claims = DomainClaims(self.config, self.workspace, index, 2, worker, journal, read_clock)
+        self._made.append((claims, journal))
+        return claims
 
     def close(self) -> None:
-        for domains, results in self._made:
-            domains.drop()
-            results.close()
+        for claims, journal in self._made:
+            claims.close()
+            journal.close()
 
 
-def taken(domains: Domains, later: float = 0.0) -> list[str]:
-    """What a fetcher has after a look at a time so many seconds from now."""
+def claimed(claims: DomainClaims, later: float = 0.0) -> list[str]:
+    """The domains that a fetcher holds after a round at a time so many seconds from now."""
     began = time.monotonic() + later
-    domains.listen(began)
-    domains.take_due(began)
-    while domains.has_more_to_take:
-        domains.take_due(time.monotonic() + later)
-    return sorted(domain.name for domain in domains.held)
+    claims.listen(began)
+    claims.claim_due(began)
+    while claims.has_more_to_claim:
+        claims.claim_due(time.monotonic() + later)
+    return sorted(domain.name for domain in claims.held)
 
 
 @pytest.fixture
@@ -82,50 +80,50 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("early", [(), (0,), (1,), (0, 1)], ids=lambda early: f"before-{early}")
-def test_every_domain_is_taken_at_once_whoever_started_before_it_was_released(bench: Bench, early: Any) -> None:
+def test_every_domain_is_claimed_at_once_whichever_fetcher_started_before_the_release(bench: Bench, early: Any) -> None:
     fetchers = {index: bench.fetcher(index) for index in early}
     bench.release(NAMES)
     fetchers |= {index: bench.fetcher(index) for index in (0, 1) if index not in early}
-    assert taken(fetchers[0]) == sorted(NAMES[0::2])
-    assert taken(fetchers[1]) == sorted(NAMES[1::2])
+    assert claimed(fetchers[0]) == sorted(NAMES[0::2])
+    assert claimed(fetchers[1]) == sorted(NAMES[1::2])
 
 
-def test_a_domain_that_nobody_takes_finds_another_fetcher_after_a_while(bench: Bench) -> None:
+def test_a_domain_that_its_fetcher_does_not_claim_finds_another_one_after_a_while(bench: Bench) -> None:
     bench.release(NAMES)
     only = bench.fetcher(1)
-    assert taken(only) == sorted(NAMES[1::2])
-    assert taken(only, LOOK_AGAIN) == sorted(NAMES)
+    assert claimed(only) == sorted(NAMES[1::2])
+    assert claimed(only, RETRY_AFTER) == sorted(NAMES)
 
 
-def test_what_was_left_without_a_word_is_shared_by_name(bench: Bench) -> None:
+def test_jobs_without_an_announcement_are_shared_by_domain_name(bench: Bench) -> None:
     bench.release(NAMES)
     for path in bench.workspace.layout.releases.iterdir():
         path.unlink()
     shares = [sorted(name for name in NAMES if zlib.crc32(name.encode()) % 2 == index) for index in (0, 1)]
-    assert [taken(bench.fetcher(index)) for index in (0, 1)] == shares
+    assert [claimed(bench.fetcher(index)) for index in (0, 1)] == shares
 
 
 def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> None:
-    """One of them fails, when all are written at once: none is worked on, and others may have them."""
+    """One of many writes fails: none of the domains is worked on, and other fetchers may claim them."""
     bench.release(NAMES)
     first = bench.fetcher(0)
     in_the_way = bench.workspace.layout.jobs_of(NAMES[4]) / f".{BOOKMARK}.{os.getpid()}.tmp"
     in_the_way.mkdir()
     with pytest.raises(IsADirectoryError):
-        taken(first)
+        claimed(first)
     assert not first.held
     in_the_way.rmdir()
     second = bench.fetcher(1)
-    taken(second)
-    assert taken(second, LOOK_AGAIN) == sorted(NAMES)
+    claimed(second)
+    assert claimed(second, RETRY_AFTER) == sorted(NAMES)
 
 
-def test_many_domains_are_adopted_and_let_go_together(bench: Bench) -> None:
+def test_many_domains_are_adopted_and_released_together(bench: Bench) -> None:
     names = [f"site{number}.test" for number in range(60)]
     bench.release(names)
     fetcher = bench.fetcher(0)
-    taken(fetcher)
-    assert taken(fetcher, LOOK_AGAIN) == sorted(names)
+    claimed(fetcher)
+    assert claimed(fetcher, RETRY_AFTER) == sorted(names)
     folders = [bench.workspace.layout.jobs_of(name) for name in names]
     assert {read_bookmark(folder).holder for folder in folders} == {"fetcher-0"}
     fetcher.save(with_half_made=True)

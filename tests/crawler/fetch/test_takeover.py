@@ -1,4 +1,4 @@
-"""What a fetcher finds of one before it."""
+"""A fetcher takes over the work of one before it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.journal import Results
-from crawler.fetch.lease import Domain
+from crawler.fetch.job_queue import JobQueue
+from crawler.fetch.journal import Journal
+from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.takeover import ResultIndex, Takeover
 from crawler.model.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
@@ -48,7 +49,7 @@ def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: 
     assert late.done == {(1, "https://a.test/2")}
     assert sum(requests for _, _, requests in late.ledgered) == 3
     assert late.closes == {1: Closure("rate-limited", 5)}
-    assert late.told == {1}
+    assert late.reported == {1}
     assert index.since("a.test", Cursor()).done == {(1, "https://a.test/1"), (1, "https://a.test/2")}
     assert index.since("a.test", first).done == {(1, "https://a.test/2")}
     assert index.since("b.test", Cursor()).done == {(1, "https://b.test/1")}
@@ -77,10 +78,10 @@ def test_requests_to_other_domains_are_not_counted_for_this_one(workspace: FileW
     assert index.since("b.test", Cursor()).ledgered == []
 
 
-def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_takes_over(
+def test_a_crawl_delay_that_was_recorded_but_not_cached_is_kept_after_a_takeover(
     workspace: FileWorkspace,
 ) -> None:
-    """The fetcher was killed between its result spool and the file in which hosts' robots.txt are remembered."""
+    """The fetcher was killed between its result log and the cache of robots.txt."""
     before = GateFile(workspace.layout.gate_of("a.test"))
     before.try_enter(WISH)
     before.finish()
@@ -90,14 +91,14 @@ def test_a_crawl_delay_that_was_written_down_and_no_more_is_kept_by_whoever_take
     dead.append(dump(RobotsResult(1, "a.test", "a.test", "", "parsed", 200, "", 5.0, ledger=ledger)))
     dead.close()
     bookmark = Bookmark(Cursor(), "fetcher-01", Cursor())
-    lease = workspace.claim("a.test")
-    assert lease is not None
-    gate, reader = GateFile(workspace.layout.gate_of("a.test")), Reader(workspace.layout.jobs_of("a.test"))
-    domain = Domain("a.test", lease, gate, reader, bookmark)
-    results = Results(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
-    assert Takeover(workspace, Config(), results).bring_in_order(domain, bookmark)
+    claim = workspace.claim("a.test")
+    assert claim is not None
+    gate, jobs = GateFile(workspace.layout.gate_of("a.test")), JobQueue(Reader(workspace.layout.jobs_of("a.test")))
+    domain = LeasedDomain("a.test", claim, gate, jobs, bookmark)
+    journal = Journal(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
+    assert Takeover(workspace, Config(), journal).take_over(domain)
     admission = gate.try_enter(WISH).admission
     assert gate.record.ended is not None
     assert admission == NotYet(gate.record.ended.mono_ns + 5_000_000_000)
-    results.close()
-    domain.drop()
+    journal.close()
+    domain.close()

@@ -184,7 +184,7 @@ def test_no_sequence_brings_two_requests_closer_than_delay_crawl_delay_and_pause
         if event == "wait":
             now, true_ms = now._replace(mono_ns=now.mono_ns + ms * MS), true_ms + ms
         elif event == "reboot":
-            now = Moment(OTHER_BOOT if now.boot == BOOT else BOOT, ms * MS, now.wall_ms)
+            now = Moment(f"{int(now.boot, 16) + 1:032x}", ms * MS, now.wall_ms)
         elif event == "run":
             run += 1
         elif event == "pause":
