@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class DomainPace:
     """Delays, closure, retries and uncounted ledger entries of a domain that this process holds.
 
-    Used by whoever has the domain: the main thread while it is idle, else the one greenlet that works on it.
+    Used where the domain is: by the main thread while it is idle, else by the one greenlet that works on it.
 
     Invariants:
     - `run` is the run of the job in progress, or of the last one; ledger entries of other runs do not count;
@@ -72,7 +72,7 @@ class DomainPace:
         return self.gate.record.sent
 
     def restore(self) -> None:
-        """Continue with what the gate's record says, after a takeover."""
+        """Continue with the facts in the gate's record, after a takeover."""
         record = self.gate.record
         self.run = record.run
         self._retry_counts = record.retry_counts
@@ -113,7 +113,7 @@ class DomainPace:
     def is_closed(self, run: int) -> bool:
         return self._closure is not None and self._closed_run == run
 
-    def take_found_closure(self, run: int) -> Closure | None:
+    def pop_found_closure(self, run: int) -> Closure | None:
         """The closure that an earlier process made in this run. It is returned once."""
         if not self.is_closed(run) or not self._is_closure_found:
             return None

@@ -144,7 +144,7 @@ class DomainWorker:
     def _needs_no_visit(self, domain: LeasedDomain, job: Job) -> bool:
         """Is the job of an earlier run, done already, or of a domain that is closed for its run?"""
         is_current = job.run >= self._runs.number
-        if is_current and (closure := domain.pace.take_found_closure(job.run)):
+        if is_current and (closure := domain.pace.pop_found_closure(job.run)):
             # The fetcher that closed the domain recorded it, but that line may have been damaged since. Then no other
             # record would say why the jobs that are skipped here have no result.
             event = DomainEvent(job.run, domain.name, now_text(), "closed", closes=closure)
@@ -220,7 +220,7 @@ class DomainWorker:
     def _record_robots(self, domain: LeasedDomain, current: VisitInProgress, result: RobotsResult) -> None:
         """Record a robots.txt, then act on it: the proof comes before the requests that it allows."""
         moment = self._clock()
-        ledger = current.take_robots_ledger()
+        ledger = current.pop_robots_ledger()
         self._counts.requests += len(ledger)
         result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
         domain.pace.count(ledger, self._journal.append(dump(result)))

@@ -82,7 +82,7 @@ class Fetcher:
     def run(self, *, install_signals: bool = True) -> int:
         """Work until the run is over or a stop is requested. 0: done, 1: could not go on, 130: interrupted."""
         self._workspace.prepare()
-        role, self._name, number = _take_name(self._workspace)
+        role, self._name, number = _claim_name(self._workspace)
         self._control = StageControl(self._workspace, "fetcher", self._name)
         if install_signals:
             self._control.install_signals()
@@ -114,11 +114,11 @@ class Fetcher:
         # Claims and gates need their files; a connection that is not kept open is only made again.
         idle = min(config.network.max_idle_connections, _allow_many_files() // 3)
         network = replace(config.network, max_idle_connections=idle)
-        self._transport = HttpClient(network, config.user_agent.header, waiting=self._hub)
+        self._client = HttpClient(network, config.user_agent.header, waiter=self._hub)
         self._journal = Journal(
             workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
         )
-        self._requester = GatedRequester(config, workspace, self._transport, self._clock)
+        self._requester = GatedRequester(config, workspace, self._client, self._clock)
         worker = DomainWorker(
             config,
             control,
@@ -195,7 +195,7 @@ class Fetcher:
             self._error = self._error or problem
         self._control.ring("ingest")
         self._control.close()
-        self._transport.close()
+        self._client.close()
         if is_over:
             self._claims.close()
             self._loop.close()
@@ -236,7 +236,7 @@ def run_fetcher(
     return Fetcher(config, index, workers, watch_parent=watch_parent).run(install_signals=install_signals)
 
 
-def _take_name(workspace: Workspace) -> tuple[Held, str, int]:
+def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:
     """The first free name among `fetcher-01`, `fetcher-02`, …"""
     number = 1
     while True:

@@ -51,13 +51,11 @@ class GatedRequester:
     - every request that left has a ledger entry, whatever the answer.
     """
 
-    def __init__(
-        self, config: Config, workspace: Workspace, transport: HttpClient, clock: Callable[[], Moment]
-    ) -> None:
+    def __init__(self, config: Config, workspace: Workspace, client: HttpClient, clock: Callable[[], Moment]) -> None:
         self._config = config
         self._settings = config.crawler
         self._workspace = workspace
-        self._transport = transport
+        self._client = client
         self._clock = clock
         self._on_wire = 0
 
@@ -92,7 +90,7 @@ class GatedRequester:
             if isinstance(admission, Closed):
                 return Refusal(admission.closes, is_own)
             # A request to another domain counts as ledgered in that domain's gate at once: its entry will be in a
-            # result of the visited domain, which nobody reads for the other one.
+            # result of the visited domain, which a takeover of the other one does not read.
             return self._exchange(request, gate, entry.at, place, is_ledgered=not is_own)
         finally:
             if not is_own:
@@ -101,7 +99,7 @@ class GatedRequester:
     def _exchange(self, request: Request, gate: Gate, start: Moment, place: Place, *, is_ledgered: bool) -> Sent:
         self._on_wire += 1
         try:
-            answer = self._transport.send(request)
+            answer = self._client.send(request)
         except Exception as problem:  # promised not to happen; a request that left must still be recorded
             log.exception("internal error while requesting %s", request.url)
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")

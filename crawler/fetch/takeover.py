@@ -28,7 +28,7 @@ KEEP_INDEXES = 10.0  # seconds: a fetcher that dies leaves many domains, which a
 
 
 class Takeover:
-    """Completes what a domain's fetcher before left undone. For the main thread, which has just claimed the domain.
+    """Completes the work of a domain's fetcher before. For the main thread, which has just claimed the domain.
 
     Invariants:
     - a request that the gate counts as sent is in a ledger or reported as lost, and never both;

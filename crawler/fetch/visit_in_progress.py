@@ -14,7 +14,7 @@ class VisitInProgress:
     Invariants:
     - `pending` is the request that the visit waits for; None while it pauses, and before its first step;
     - every request that left is in one of the ledgers, and each ledger entry is returned once: by
-      `take_robots_ledger` if a robots.txt result is written first, else by `ledger`.
+      `pop_robots_ledger` if a robots.txt result is written first, else by `ledger`.
     """
 
     __slots__ = ("_has_asked", "_page_ledger", "_robots_ledger", "_visit", "job", "job_end", "pending")
@@ -46,7 +46,7 @@ class VisitInProgress:
         self._has_asked = True
         (self._robots_ledger if is_robots else self._page_ledger).append(entry)
 
-    def take_robots_ledger(self) -> tuple[Exchange, ...]:
+    def pop_robots_ledger(self) -> tuple[Exchange, ...]:
         """The entries of requests for robots.txt so far; they are in no later ledger."""
         ledger = tuple(self._robots_ledger)
         self._robots_ledger.clear()

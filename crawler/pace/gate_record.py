@@ -48,7 +48,7 @@ class GateRecord(msgspec.Struct, frozen=True, gc=False):
     closes: Closure | None = None  # no request may leave in this run any more
     unreported: int = 0  # lost requests whose record may not have reached the result log after `mark`
     mark: LedgerMark = NO_MARK
-    pause_ms: int = 0  # a visit waits before its next request (Retry-After, say): until then nobody asks the domain
+    pause_ms: int = 0  # a visit waits before its next request (Retry-After, say): no fetcher asks the domain before
     retry_counts: RetryCounts = NO_RETRIES  # of the visit that was last interrupted or paused
 
 

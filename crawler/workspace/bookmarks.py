@@ -11,10 +11,10 @@ from crawler.workspace.log import BEGINNING, Cursor
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """All jobs before `jobs` are settled, and their results are durable.
+    """All jobs before `jobs` are done, and their results are durable.
 
     `holder` is the fetcher that has worked on the domain since; its results start at `results` of its log. None: the
-    domain was released in order, and nobody has worked on it since.
+    last fetcher released the domain with everything durable and counted.
     """
 
     jobs: Cursor = BEGINNING

@@ -13,7 +13,7 @@ from crawler.model.moments import Moment
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Which boot of the machine this is. Where nobody knows, each process is a boot of its own: it waits longer."""
+    """The identity of this boot of the machine. Where it is not known, each process counts as a boot of its own."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:32]
     except OSError:
@@ -21,6 +21,7 @@ def boot_id() -> str:
 
 
 def read_clock() -> Moment:
+    """The present moment on all clocks."""
     return Moment(boot_id(), time.monotonic_ns(), time.time_ns() // 1_000_000)
 
 
@@ -32,5 +33,5 @@ def now_text() -> str:
 
 @lru_cache(maxsize=1)
 def _second(since_1970: int) -> str:
-    """Hundreds of records are written within a second, and to work this out is most of what a clock time costs."""
+    """A second as text: most of `now_text`'s cost. Cached, because hundreds of records are written in one second."""
     return datetime.fromtimestamp(since_1970, UTC).strftime("%Y-%m-%dT%H:%M:%S")

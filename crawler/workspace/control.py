@@ -1,7 +1,7 @@
-"""How a stage is steered while it runs: flag files, signals, its bell, its heartbeat.
+"""Control of a running stage: pause and stop flags, signals, its bell, its heartbeat.
 
-A stage asks `should_stop()` and `is_paused()` as often as it likes; the files behind them are looked at a few
-times a second at most. Signal handlers only set a flag.
+A stage may call `should_stop()` and `is_paused()` as often as it likes; the flags are read a few times a second at
+most. Signal handlers only set a flag.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import orjson
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
 
-_LOOK_EVERY = 0.25  # seconds between looks at the flag files
-_BEAT_EVERY = 1.0
+_READ_FLAGS_EVERY = 0.25  # seconds
+_BEAT_EVERY = 1.0  # seconds
 
 
 class StageControl:
-    """One running stage's ear and mouth. `stage` names the role's flags, `name` this process (`fetcher-02`)."""
+    """The control of one stage process. `stage` names its flags, `name` this process (`fetcher-02`)."""
 
     def __init__(self, workspace: Workspace, stage: str, name: str | None = None) -> None:
         self.workspace = workspace
@@ -32,7 +32,7 @@ class StageControl:
         self.name = name or stage
         self.bell = workspace.bell(self.name)
         self.signals = 0
-        self._looked_at = 0.0
+        self._flags_read_at = 0.0
         self._paused = False
         self._stopped = False
         self._beat_at = 0.0
@@ -40,17 +40,17 @@ class StageControl:
         self.facts: Callable[[], dict[str, Any]] = dict
 
     def install_signals(self) -> None:
-        """First SIGINT or SIGTERM: finish what is in flight. Second: leave now. SIGUSR1: print the status."""
+        """First SIGINT or SIGTERM: finish the work in flight. Second: exit at once. SIGUSR1: print the status."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_stop_signal)
         signal.signal(signal.SIGUSR1, self._on_status_signal)
 
     def should_stop(self) -> bool:
-        self._look()
+        self._read_flags()
         return self._stopped or self.signals > 0
 
     def is_paused(self) -> bool:
-        self._look()
+        self._read_flags()
         return self._paused
 
     def wait(self, seconds: float) -> bool:
@@ -64,7 +64,7 @@ class StageControl:
             self.wait(0.5)
 
     def beat(self, doing: str = "running", *, force: bool = False) -> None:
-        """Write the heartbeat file, once a second at most."""
+        """Write the heartbeat, once a second at most."""
         now = time.monotonic()
         if not force and now - self._beat_at < _BEAT_EVERY:
             return
@@ -91,11 +91,11 @@ class StageControl:
         self.beat("stopped", force=True)
         self.bell.close()
 
-    def _look(self) -> None:
+    def _read_flags(self) -> None:
         now = time.monotonic()
-        if now - self._looked_at < _LOOK_EVERY and self._looked_at:
+        if now - self._flags_read_at < _READ_FLAGS_EVERY and self._flags_read_at:
             return
-        self._looked_at = now
+        self._flags_read_at = now
         self._paused = self.workspace.is_flagged("pause", self.stage)
         self._stopped = self.workspace.is_flagged("stop", self.stage)
 

@@ -54,7 +54,7 @@ class Held(Protocol):
 
 
 class Claim(Held, Protocol):
-    """The right to be a domain's one fetcher."""
+    """The right to be the one fetcher of a domain."""
 
     @property
     def token(self) -> int:

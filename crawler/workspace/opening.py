@@ -10,7 +10,7 @@ from crawler.workspace.door import Workspace
 def open_workspace(root: Path) -> Workspace:
     """The workspace at this folder. Touches nothing; `prepare` makes it."""
     from crawler.workspace.files.file_workspace import (
-        FileWorkspace,
-    )  # the implementation knows the door, not vice versa
+        FileWorkspace,  # the implementation knows the door, not vice versa
+    )
 
     return FileWorkspace(root)

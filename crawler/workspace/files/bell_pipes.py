@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class BellPipe:
-    """The listening end. One process listens on a path; anyone may ring it."""
+    """The listening end. One process listens on a path; every process may ring it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -20,10 +20,10 @@ class BellPipe:
             # Read-write, so that the pipe never reports end of file when the last ringer goes.
             self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         except OSError:
-            self._descriptor = None  # a file system without pipes: waits just run their full time
+            self._descriptor = None  # a file system without pipes: every wait runs its full time
 
     def wait(self, seconds: float) -> bool:
-        """Sleep up to `seconds`; True as soon as somebody rings."""
+        """Sleep up to `seconds`. True: the bell rang, and the sleep ended early."""
         if self._descriptor is None:
             time.sleep(max(0.0, min(seconds, 0.1)))
             return False
@@ -46,7 +46,7 @@ class BellPipe:
 
 
 def ring(path: Path) -> None:
-    """Wake whoever listens on this bell; nobody listening is fine."""
+    """Wake the process that listens on this bell, if there is one."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:

@@ -1,7 +1,7 @@
-"""Released jobs on disk: one small segment a window, in a folder a domain, with the domain's bookmark beside it.
+"""Released jobs on disk: one small segment for each window, in one folder for each domain, beside its bookmark.
 
-A segment is written once and whole, read by whichever fetcher holds the domain, and removed as soon as none of its
-pages waits any more. Nothing here is synced: what a crash loses is released again from the frontier table.
+A segment is written once and whole, read by the fetcher that holds the domain, and removed as soon as none of its
+pages waits any more. Nothing here is synced: jobs that a crash loses are released again from the frontier table.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from crawler.workspace.log import LogError
 from crawler.workspace.reading import parse_lines
 
 BOOKMARK = "bookmark.json"
-_EPOCH = 1_000_000  # segments that an epoch has numbers for
+_EPOCH = 1_000_000  # segment numbers in an epoch
 
 
 def read_bookmark(folder: Path) -> Bookmark:
-    """The bookmark of a domain's job folder; the very beginning where there is none that can be read."""
+    """The bookmark of a domain's job folder; the beginning if there is none that can be read."""
     return _find_bookmark(folder) or Bookmark()
 
 
@@ -45,7 +45,7 @@ def write_bookmark(folder: Path, bookmark: Bookmark, *, is_first: bool = True) -
     try:
         write_atomically(folder / BOOKMARK, dump_bookmark(bookmark), sync_name=is_first)
     except FileNotFoundError:
-        pass  # the whole folder is gone: its jobs are all settled
+        pass  # the whole folder is gone: all its jobs are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class JobSpools:
         return bookmark is not None and bookmark.jobs >= end_of(folder)
 
     def remove_all(self) -> None:
-        """At the end of a run no job is left to do."""
+        """Remove every segment: at the end of a run all jobs are done."""
         for folder in self._folders():
             self._to_clean.add(folder.name)
             for number in segments(folder):
@@ -132,7 +132,7 @@ class JobSpools:
             return []
 
     def _begin_epoch(self) -> None:
-        """Start on numbers that no segment ever had."""
+        """Begin with numbers that no segment ever had."""
         newest = max((number for folder in self._folders() for number in segments(folder)), default=0)
         self._epoch = max(self._epoch, newest // _EPOCH)
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Lease:
-    """The right to be a domain's one fetcher. `token` counts the claims of this domain; the lock file keeps it."""
+    """See `crawler.workspace.door.Claim`. `token` counts the claims of this domain; the lock file keeps it."""
 
     __slots__ = ("_descriptor", "token")
 
@@ -26,7 +26,7 @@ class Lease:
 def try_lease(path: Path) -> Lease | None:
     """Lock a lease file; None if another process holds it.
 
-    The same kind of lock that filelock takes, at a tenth of its price: there is one of these for every domain.
+    The same kind of lock as filelock's, at a tenth of its cost: every domain has one.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -42,7 +42,7 @@ def try_lease(path: Path) -> Lease | None:
 
 
 def is_free(path: Path) -> bool:
-    """Does nobody hold this lease now? (An error counts as held: the caller wants to delete something.)"""
+    """Is this lease free now? An error counts as held, because the caller wants to delete something."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The permits of `max-concurrent-pages-open`, shared by all fetchers of a workspace."""
+"""The permits of `max-concurrent-pages-open` as lock files, shared by all fetchers of a workspace."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from pathlib import Path
 
 
 class SlotFiles:
-    """The permits of `max-concurrent-pages-open`, shared by every fetcher on a workspace.
-
-    A slot is a lock file; whoever holds it may have one request on the wire. The kernel frees the slots of a
-    process that dies.
-    """
+    """See `crawler.workspace.door.Slots`. A slot is a locked file; the kernel frees those of a dead process."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder = folder
@@ -24,7 +20,6 @@ class SlotFiles:
         return len(self._held)
 
     def acquire(self, wanted: int) -> None:
-        """Acquire up to `wanted` more slots, as far as any are free."""
         enough = len(self._held) + wanted
         for number in range(self._limit):
             if len(self._held) >= enough:
@@ -40,7 +35,6 @@ class SlotFiles:
             self._held[number] = descriptor
 
     def give_back(self, count: int) -> None:
-        """Give back so many of those held."""
         while count > 0 and self._held:
             _, descriptor = self._held.popitem()
             os.close(descriptor)

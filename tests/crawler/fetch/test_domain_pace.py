@@ -93,7 +93,7 @@ def test_a_closure_is_in_the_gate_at_once_and_holds_for_its_run(pace: DomainPace
     assert pace.gate.read().closes == LIMITED
     assert pace.is_closed(1) and not pace.is_closed(2)
     assert pace.try_enter(WISH).admission == Closed(LIMITED)
-    assert pace.take_found_closure(1) is None, "it is this process's own, and in its results"
+    assert pace.pop_found_closure(1) is None, "it is this process's own, and in its results"
 
 
 def test_a_closure_that_was_found_is_reported_once(pace: DomainPace, gate: MemoryGate) -> None:
@@ -101,9 +101,9 @@ def test_a_closure_that_was_found_is_reported_once(pace: DomainPace, gate: Memor
     heir = DomainPace("a.test", gate)
     heir.restore()
     assert heir.run == 1 and heir.is_closed(1)
-    assert heir.take_found_closure(2) is None
-    assert heir.take_found_closure(1) == LIMITED
-    assert heir.take_found_closure(1) is None
+    assert heir.pop_found_closure(2) is None
+    assert heir.pop_found_closure(1) == LIMITED
+    assert heir.pop_found_closure(1) is None
 
 
 def test_retry_counts_survive_a_takeover_and_end_with_another_job(pace: DomainPace, gate: MemoryGate) -> None:

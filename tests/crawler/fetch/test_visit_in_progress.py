@@ -45,8 +45,8 @@ def test_every_entry_is_in_one_ledger() -> None:
     current = VisitInProgress(JOB, Cursor(1, 9), one_request([]))
     current.record(entry(1), is_robots=True)
     current.record(entry(2), is_robots=True)
-    assert current.take_robots_ledger() == (entry(1), entry(2))
-    assert current.take_robots_ledger() == ()
+    assert current.pop_robots_ledger() == (entry(1), entry(2))
+    assert current.pop_robots_ledger() == ()
     current.record(entry(3), is_robots=False)
     current.record(entry(4), is_robots=True)  # a robots.txt whose result was never written
     current.record(entry(5), is_robots=False)
