@@ -14,7 +14,7 @@ import time
 from functools import partial
 from typing import get_args
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.workspace.control import StageControl

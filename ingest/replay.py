@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.model.errors import SumiError
 from crawler.model.records import Result, RunEvent
 from crawler.model.settings import Config

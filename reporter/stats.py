@@ -3,7 +3,7 @@
     stats(database: Path, by: str | None = None, as_json: bool = False) -> str
 
 `by` is one of `BY` (domain, state, depth, error) or None for the overview; anything else is a ValueError. Raises
-NoDatabase, NotAMap and NoSuchRun (`crawler.database.errors`; the last: nothing has run yet). The text ends with a
+NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet). The text ends with a
 newline and fits a screen; the JSON is complete, has `"v": 1`, and is described in docs/outputs.md.
 """
 

@@ -1,39 +1,101 @@
-"""The house rules that imports can break (docs/pipeline.md, the layout): who may know whom, and who is pure."""
+"""The house rules that a program can check: who may import whom, who is pure, which part stands in which room.
+
+`crawler/__init__.py` states the rules in prose. The tables here are the rules: a new package gets a row, and a new
+import that no row allows is a question to ask before it is a row to add.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("crawler", "ingest", "reporter")
-# The composition root: it alone may reach for the other packages, and only inside its functions.
-COMPOSERS = {
-    "crawler.cli.crawl_commands",
-    "crawler.cli.map_commands",
-    "crawler.cli.stage_commands",
-    "crawler.supervise.stages",
+from tests.places import ROOT
+
+TOP = ("crawler", "ingest", "reporter")
+
+# Package → the packages that it may import, itself aside.
+ALLOWED: dict[str, set[str]] = {
+    "crawler": {"crawler.cli"},
+    "crawler.model": set(),
+    "crawler.rules": {"crawler.model"},
+    "crawler.pace": {"crawler.model"},
+    "crawler.visit": {"crawler.model"},
+    "crawler.workspace": {"crawler.model", "crawler.pace"},
+    "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
+    "crawler.database": {"crawler.model", "crawler.workspace"},
+    "crawler.config": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
+    "crawler.net": {"crawler.model", "crawler.visit"},
+    "crawler.schedule": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
+    "crawler.fetch": {
+        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "crawler.net", "crawler.workspace"),
+    },
+    "crawler.observe": {
+        *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.workspace", "crawler.database"),
+    },
+    "crawler.supervise": {
+        *("crawler.model", "crawler.config", "crawler.observe", "crawler.workspace", "crawler.database"),
+    },
+    "crawler.demo": {"crawler.workspace"},
+    "crawler.cli": {"crawler.model"},
+    "ingest.rules": {"crawler.model", "crawler.rules"},
+    "ingest.memory": {"crawler.model", "crawler.rules", "crawler.workspace", "ingest.rules"},
+    "ingest.sqlite": {
+        *("crawler.model", "crawler.rules", "crawler.workspace", "crawler.database", "ingest.rules", "ingest.memory"),
+    },
+    "ingest.upkeep": {"crawler.model", "crawler.workspace"},
+    "ingest": {
+        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.workspace", "crawler.database"),
+        *("ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
+    },
+    "reporter.queries": {"crawler.model", "crawler.database"},
+    "reporter": {"crawler.model", "crawler.database", "reporter.queries"},
+    "reporter.summary": {"crawler.model", "crawler.workspace", "reporter"},
+    "reporter.explain": {
+        *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.net", "crawler.database"),
+        *("reporter", "reporter.queries"),
+    },
+    "reporter.export": {
+        *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),
+        *("reporter", "reporter.queries"),
+    },
 }
-PURE = {
-    "crawler.observe.audit_report",
-    "crawler.observe.live_text",
-    "crawler.supervise.exit_rules",
-    "crawler.rules.lists",
-    "crawler.model.states",
-    "crawler.rules.traps",
-    "crawler.schedule.turns",
-    "crawler.visit.flow",
-    "crawler.visit.pure_scanner",
-    "crawler.visit.references",
-    "crawler.model.messages",
+# Composition roots: what they start, they import inside of functions, once it is known what is to be started.
+COMPOSES: dict[str, set[str]] = {
+    "crawler.cli": {*ALLOWED},
+    "crawler.supervise": {"crawler.schedule", "crawler.fetch", "ingest"},
+    "crawler.workspace": {"crawler.workspace.files"},
+}
+
+# Modules that say PURE in their docstrings, all of them and no others: no clock, no files, no network, no chance.
+PURE_PACKAGES = ("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "ingest.rules")
+PURE_MODULES = {
+    "crawler.config.checks",
+    "crawler.config.describe",
+    "crawler.config.template",
+    "crawler.config.warnings",
     "crawler.database.format",
     "crawler.database.ids",
-    "ingest.rules.depth",
-    "ingest.rules.page_state",
+    "crawler.demo.sites",
+    "crawler.demo.terrain",
+    "crawler.net.addresses",
+    "crawler.net.codings",
+    "crawler.net.http1",
+    "crawler.observe.audit_report",
+    "crawler.observe.live_text",
+    "crawler.schedule.domain_queues",
+    "crawler.schedule.turns",
+    "crawler.supervise.exit_rules",
+    "crawler.workspace.bookmarks",
+    "crawler.workspace.files.layout",
+    "crawler.workspace.log",
     "reporter.counting",
     "reporter.error_categories",
     "reporter.escape",
@@ -43,28 +105,76 @@ PURE = {
     "reporter.figures",
     "reporter.summary.markdown",
 }
-PURE_WITH = {
-    "crawler.model.records": {"msgspec"},
-    "crawler.pace.decisions": {"msgspec"},
-    "crawler.pace.gate_record": {"msgspec"},
-    "crawler.model.urls": {"ada_url"},
-    "crawler.visit.robots": {"protego"},
-    "crawler.visit.html": {"ada_url"},
+IMPURE = {
+    *("os", "socket", "ssl", "select", "selectors", "time", "random", "secrets", "uuid", "sqlite3", "shutil"),
+    *(
+        "subprocess",
+        "threading",
+        "multiprocessing",
+        "concurrent",
+        "asyncio",
+        "signal",
+        "resource",
+        "tempfile",
+        "logging",
+    ),
 }
-IMPURE = {"os", "socket", "time", "sqlite3", "subprocess", "threading", "multiprocessing", "random", "select", "signal"}
+# Pure but for one thing: `scanner` reads an environment variable at its import, which implementation to use.
+EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
+# Third-party parts that compute and do nothing else.
+PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "parsel", "webencodings"}
+
+# A part → the only packages that import it.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "sqlite3": ("crawler.database", "ingest.sqlite", "reporter.queries"),
+    "fcntl": ("crawler.workspace.files",),
+    "filelock": ("crawler.workspace.files",),
+    "socket": ("crawler.net", "crawler.demo"),
+    "ssl": ("crawler.net", "crawler.demo"),
+    "greenlet": ("crawler.net",),
+    "pycares": ("crawler.net",),
+    "urllib3": (),
+    "requests": (),
+    "psycopg": (),
+    "redis": (),
+    "typer": ("crawler.cli",),
+    "trustme": ("crawler.demo",),
+    "multiprocessing": ("crawler.supervise", "crawler.demo"),
+}
+SQL_ROOMS = ("crawler.database", "ingest.sqlite", "reporter.queries")
+SQL = re.compile(
+    r"\b(SELECT\b.*\bFROM|INSERT\s+(OR \w+ )?INTO|UPDATE\b.*\bSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b"
+)
 HEAVY = ("rich", "lxml", "requests", "urllib3", "sqlite3", "ssl", "multiprocessing", "parsel", "trustme", "ada_url")
 
 
-def modules() -> Iterator[tuple[str, Path]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
+def _modules() -> Iterator[tuple[str, Path]]:
+    for top in TOP:
+        for path in sorted((ROOT / top).rglob("*.py")):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             yield name.removesuffix(".__init__"), path
 
 
-def imports(path: Path, *, is_nested: bool | None = None) -> set[str]:
-    """Modules that a file imports: everywhere, only inside functions (True), or only outside of them (False)."""
-    tree = ast.parse(path.read_text())
+MODULES = dict(_modules())
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text())
+
+
+def package_of(module: str) -> str:
+    """The innermost package that a module is in, or is."""
+    while module not in PACKAGES:
+        module = module.rpartition(".")[0]
+    return module
+
+
+@cache
+def imports(name: str, *, is_nested: bool | None = None) -> frozenset[str]:
+    """Modules that a module imports: all, only inside functions (True), or only outside of them (False)."""
+    tree = tree_of(name)
     nested = {
         id(node)
         for function in ast.walk(tree)
@@ -84,51 +194,110 @@ def imports(path: Path, *, is_nested: bool | None = None) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute here"
-            found.add(node.module or "")
-            found |= {f"{node.module}.{alias.name}" for alias in node.names if node.module in PACKAGES}
-    return found
+            assert node.level == 0 and node.module, f"{name}: imports are absolute here"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in MODULES else node.module)
+    return frozenset(found)
 
 
-def package_of(module: str) -> str:
-    return module.partition(".")[0]
+def project_packages(name: str, *, is_nested: bool | None = None) -> set[str]:
+    modules = {module for module in imports(name, is_nested=is_nested) if module.partition(".")[0] in TOP}
+    return {package_of(module) for module in modules} - {package_of(name)}
 
 
-ALL = list(modules())
+def is_in(name: str, rooms: tuple[str, ...]) -> bool:
+    return any(name == room or name.startswith(f"{room}.") for room in rooms)
 
 
-@pytest.mark.parametrize(("name", "path"), ALL, ids=[name for name, _ in ALL])
-def test_packages_know_only_whom_they_may_know(name: str, path: Path) -> None:
-    known = {package_of(module) for module in imports(path)}
-    if package_of(name) == "crawler":
-        if name in COMPOSERS:
-            known = {package_of(module) for module in imports(path, is_nested=False)}
-        assert not known & {"ingest", "reporter"}, "crawler imports neither ingest nor reporter"
-    if package_of(name) == "ingest":
-        assert "reporter" not in known
-    if package_of(name) == "reporter":
-        assert "ingest" not in known
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_only_packages_that_its_row_allows(name: str) -> None:
+    package = package_of(name)
+    assert package in ALLOWED, f"{package} is a new package: give it a row"
+    above = project_packages(name, is_nested=False) - ALLOWED[package]
+    inside = project_packages(name, is_nested=True) - ALLOWED[package] - COMPOSES.get(package, set())
+    if name == "crawler.__main__":
+        inside -= {"crawler.cli"}
+    assert not above, f"{name} imports {sorted(above)}"
+    assert not inside, f"{name} imports {sorted(inside)} inside of functions"
 
 
-@pytest.mark.parametrize("name", sorted(PURE | PURE_WITH.keys()))
-def test_pure_modules_import_only_pure_things(name: str) -> None:
-    path = dict(ALL).get(name)
-    assert path is not None, f"{name} has gone: take it off the list"
-    for module in imports(path):
-        package = package_of(module)
-        if package in PACKAGES or package == "orjson" or package in PURE_WITH.get(name, ()):
+def test_the_packages_depend_on_each_other_in_one_direction() -> None:
+    TopologicalSorter({package: allowed for package, allowed in ALLOWED.items() if package != "crawler"}).prepare()
+
+
+def test_every_row_is_a_package_and_allows_no_import_that_nobody_makes() -> None:
+    made: dict[str, set[str]] = {}
+    for name in MODULES:
+        made.setdefault(package_of(name), set()).update(project_packages(name))
+    assert ALLOWED.keys() == PACKAGES
+    idle = {package: allowed - made[package] for package, allowed in ALLOWED.items() if allowed - made[package]}
+    assert not idle, "take these off the table"
+
+
+def is_listed_as_pure(name: str) -> bool:
+    return name in PURE_MODULES or is_in(name, PURE_PACKAGES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_says_that_it_is_pure_exactly_if_it_is_listed(name: str) -> None:
+    says = (ast.get_docstring(tree_of(name)) or "").startswith("PURE.")
+    assert says == is_listed_as_pure(name), f"{name}: the docstring and the list disagree"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if is_listed_as_pure(name)])
+def test_a_pure_module_imports_only_pure_things(name: str) -> None:
+    """With every project module that it imports pure as well, it is pure through and through."""
+    for module in imports(name):
+        part = module.partition(".")[0]
+        if part in TOP:
+            assert is_listed_as_pure(module), f"{name} is pure and imports {module}, which is not"
+        else:
+            allowed = PURE_PARTS | EXCEPTIONS.get(name, set()) | (sys.stdlib_module_names - IMPURE)
+            assert part in allowed, f"{name} is pure and imports {module}"
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_a_part_is_imported_only_in_its_rooms(part: str) -> None:
+    users = [name for name in MODULES if any(module.partition(".")[0] == part for module in imports(name))]
+    assert [name for name in users if not is_in(name, ROOMS[part])] == []
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not is_in(name, SQL_ROOMS)])
+def test_sql_stands_only_in_its_rooms(name: str) -> None:
+    texts = [node.value for node in ast.walk(tree_of(name)) if isinstance(node, ast.Constant)]
+    assert [text for text in texts if isinstance(text, str) and SQL.search(text)] == []
+
+
+def test_no_module_name_is_used_twice() -> None:
+    seen: dict[str, str] = {}
+    for name in MODULES:
+        leaf = name.rpartition(".")[2]
+        if name in PACKAGES or leaf == "__main__":
             continue
-        assert package in sys.stdlib_module_names, f"{name} is pure and must not import {module}"
-        assert package not in IMPURE, f"{name} is pure and must not import {module}"
+        assert leaf not in seen, f"{name} and {seen[leaf]}"
+        seen[leaf] = name
 
 
 def test_no_room_is_called_utils() -> None:
-    assert not [name for name, _ in ALL if name.rpartition(".")[2] in ("utils", "util", "helpers", "common", "misc")]
+    assert not [name for name in MODULES if name.rpartition(".")[2] in ("utils", "util", "helpers", "common", "misc")]
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+def test_every_package_tells_its_part_of_the_journey(name: str) -> None:
+    assert ast.get_docstring(tree_of(name))
+
+
+def test_tests_mirror_the_packages() -> None:
+    """A test file is found by its module's name; what is about no single module says so in its own place."""
+    aside = {"tests.pipeline", "tests.torture", "tests.benchmarks", "tests"}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        place = ".".join(path.parent.relative_to(ROOT).parts)
+        if place not in aside:
+            assert place.removeprefix("tests.") in PACKAGES, f"{path}: there is no such package"
 
 
 def test_the_command_line_imports_nothing_heavy_before_it_knows_the_command() -> None:
-    import subprocess
-
     code = (
         "import sys\n"
         "sys.argv = ['sumi-ripple', '--help']\n"

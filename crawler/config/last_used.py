@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from crawler.database.progress import spool_positions
+from crawler.database.ingest_progress import spool_positions
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace

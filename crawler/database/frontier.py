@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crawler.database.errors import MapAway
 from crawler.database.live_map import LiveMap
+from crawler.database.map_errors import MapAway
 from crawler.model.records import Job
 from crawler.workspace.log import Cursor
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crawler.database.errors import MapAway, NotAMap
+from crawler.database.map_errors import MapAway, NotAMap
 from crawler.database.reader import Row, check_format, connect
 
 _PATIENCE = 5  # seconds to wait for a lock

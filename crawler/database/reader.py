@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawler.database.errors import NoDatabase, NotAMap
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
+from crawler.database.map_errors import NoDatabase, NotAMap
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = tuple[Any, ...]

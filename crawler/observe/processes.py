@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from crawler.database.progress import spool_positions
+from crawler.database.ingest_progress import spool_positions
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.log import Cursor
 from crawler.workspace.runs import Run, RunStatus, read_run

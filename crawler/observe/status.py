@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import last_used_database
-from crawler.database.progress import closed_domains
+from crawler.database.ingest_progress import closed_domains
 from crawler.observe.live_text import duration
 from crawler.observe.processes import Backlog, Snapshot, StageProcess, backlog, observe
 from crawler.workspace.door import Workspace

@@ -1,1 +1,1 @@
-"""Pure functions: the state of a page and its depths, from everything that is known of it."""
+"""PURE. The state of a page and its depths, from everything that is known of it."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import orjson
 
-from crawler.database.errors import StoreError
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
+from crawler.database.map_errors import StoreError
 from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex

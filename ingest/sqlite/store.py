@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from crawler.database.errors import StoreError
 from crawler.database.ids import pair_range
+from crawler.database.map_errors import StoreError
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS, PageState
 from crawler.model.urls import Link
@@ -30,12 +30,12 @@ from ingest.sqlite import run_rows, setup
 from ingest.sqlite.change_writer import ChangeWriter
 from ingest.sqlite.checkpoint import Checkpoints
 from ingest.sqlite.comparison import Difference, compare_maps
-from ingest.sqlite.connection import open_for_writing, raises_store_error, store_errors
 from ingest.sqlite.domain_rows import DomainRows
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
 from ingest.sqlite.schema import id_lists
 from ingest.sqlite.transactions import Transactions
+from ingest.sqlite.write_connection import open_for_writing, raises_store_error, store_errors
 
 __all__ = ["Difference", "Store", "StoreError"]
 

@@ -5,8 +5,8 @@
     Explanation.json() -> str       for machines: `"v": 1`, described in docs/outputs.md, ends with a newline
 
 `database` may be None or not exist (yet): then the explanation is that of the config alone. Raises UrlError
-(`crawler.model.urls`) for a text that is no http(s) URL, and NotAMap (`crawler.database.errors`) for a file that is no
-map.
+(`crawler.model.urls`) for a text that is no http(s) URL, and NotAMap (`crawler.database.map_errors`) for a file that is
+no map.
 """
 
 from __future__ import annotations

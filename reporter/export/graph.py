@@ -10,7 +10,7 @@ which is replaced as a whole, or a binary stream (`sys.stdout.buffer`). CSV make
 are.
 
 Raises `ExportError` (a UsageError: an unknown format, level, class or state; CSV to a stream), `NotWritten`, and
-NoDatabase and NotAMap (`crawler.database.errors`). One row is held in memory at a time.
+NoDatabase and NotAMap (`crawler.database.map_errors`). One row is held in memory at a time.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 
-from crawler.database.errors import NoSuchRun
+from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import MapReader
 from crawler.model.states import PageState
 from reporter.queries.rows import DOMAIN_COLUMNS, DomainRow, RunRow

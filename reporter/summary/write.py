@@ -3,7 +3,7 @@
     write_summary(database: Path, path: Path, *, run: int | None = None) -> None
     render(database: Path, *, run: int | None = None) -> str
 
-Both raise (`crawler.database.errors`) NoDatabase (no such file), NotAMap (not a Sumi-Ripple database, or a newer one)
+Both raise (`crawler.database.map_errors`) NoDatabase (no such file), NotAMap (no Sumi-Ripple database, or a newer one)
 and NoSuchRun, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
 there is none, and replaces the file as a whole: a reader sees the old one or the new one. It raises
 `NotWritten` where that cannot be done.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawler.database.digest import digest, parts
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, dump, parse
 from crawler.model.settings import Config
 from crawler.workspace.control import StageControl

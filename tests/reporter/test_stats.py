@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import NoDatabase
+from crawler.database.map_errors import NoDatabase
 from reporter.stats import BY, stats
 from reporter.survey import survey
 from tests.reporter.terrain import MapBuilder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import NoSuchRun
+from crawler.database.map_errors import NoSuchRun
 from reporter.survey import survey
 from tests.reporter.terrain import MapBuilder
 

@@ -15,11 +15,11 @@ import pytest
 
 from crawler.config.last_used import require_own_workspace
 from crawler.database.digest import digest, parts
-from crawler.database.errors import MapAway, MapError, NoDatabase, NotAMap
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
 from crawler.database.frontier import Frontier
+from crawler.database.ingest_progress import closed_domains, spool_positions
 from crawler.database.live_map import LiveMap
-from crawler.database.progress import closed_domains, spool_positions
+from crawler.database.map_errors import MapAway, MapError, NoDatabase, NotAMap
 from crawler.database.reader import open_map
 from crawler.model.settings import Config, OutputSettings
 from crawler.workspace.door import WorkspaceError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
 from ingest.apply import MapUpdater

@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from crawler.database.errors import StoreError
 from crawler.database.format import SCHEMA_VERSION
+from crawler.database.map_errors import StoreError
 from crawler.model.settings import Config
 from ingest.sqlite import setup
 from ingest.sqlite.store import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.database.reader import open_map
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.sqlite.connection import open_for_writing
 from ingest.sqlite.transactions import Transactions
+from ingest.sqlite.write_connection import open_for_writing
 
 
 class Table:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config, CrawlerSettings, SpoolSettings
 from crawler.workspace.files.file_workspace import FileWorkspace

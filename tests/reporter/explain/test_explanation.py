@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import NotAMap
+from crawler.database.map_errors import NotAMap
 from crawler.model.settings import Config
 from crawler.model.urls import UrlError
 from reporter.explain.explanation import Explanation, explain

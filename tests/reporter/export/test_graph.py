@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from crawler.database.errors import NoDatabase, NotAMap
+from crawler.database.map_errors import NoDatabase, NotAMap
 from reporter.export import formats
 from reporter.export.graph import FORMATS, LEVELS, ExportError, Filters, NotWritten, export
 from tests.reporter.terrain import MapBuilder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import NoDatabase, NoSuchRun, NotAMap
+from crawler.database.map_errors import NoDatabase, NoSuchRun, NotAMap
 from reporter.summary.write import NotWritten, render, write_summary
 from tests.reporter.terrain import MapBuilder, rich_map
 

@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from crawler.database.errors import StoreError
+from crawler.database.map_errors import StoreError
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")

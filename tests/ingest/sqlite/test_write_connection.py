@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.errors import MapError, StoreError
-from ingest.sqlite.connection import describe, open_for_writing, store_errors
+from crawler.database.map_errors import MapError, StoreError
+from ingest.sqlite.write_connection import describe, open_for_writing, store_errors
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.database.errors import MapError
+from crawler.database.map_errors import MapError
 from crawler.database.reader import open_map
 from crawler.workspace.log import Cursor
 
