@@ -43,7 +43,7 @@ class RunKeeper:
     def start_or_resume(self) -> None:
         """Resume the run that is not over, or start the next one.
 
-        The map may lag behind the decision log, and the run's document behind both. So the map counts, plus the
+        The map may be older than the decision log, and the run's document older than both. So the map counts, plus the
         events after the position up to which the map has read.
         """
         known = self._frontier.last_run()

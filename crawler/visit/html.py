@@ -37,7 +37,7 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a page says. `base` is absolute; `hrefs` are stripped, without fragments, in order, each once.
+    """The facts of one page. `base` is absolute; `hrefs` are stripped, without fragments, in order, each once.
 
     `links_cut` counts the addresses that were left out: beyond the limit, or too long to be one.
     """
@@ -181,7 +181,7 @@ def clean_title(text: str) -> str:
 
 
 def refresh_target(value: str) -> str | None:
-    """Where a Refresh header or `<meta http-equiv=refresh>` leads; None: nowhere, or to the page itself."""
+    """The target of a Refresh header or `<meta http-equiv=refresh>`; None: it names none, or the page itself."""
     match = _REFRESH.match(value[: LONGEST_HREF + 64])
     if match is None:
         return None

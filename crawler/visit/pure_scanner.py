@@ -104,7 +104,7 @@ def _address_and_mark(href: bytes) -> tuple[bytes | None, bytes]:
 
 @lru_cache(maxsize=64)
 def _between(is_xml: bool, elements: tuple[str, ...]) -> re.Pattern[bytes]:
-    """What can be passed over outside of foreign content and templates: text, and tags that nobody asks about."""
+    """Input that is skipped outside of foreign content and templates: text, and tags without interest."""
     names = {b"a", b"base", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
     names |= {name.encode() for name in elements}
     prefix = rb"(?:[^%b/>:]*+:)*+" % _S if is_xml else b""

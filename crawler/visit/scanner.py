@@ -5,7 +5,7 @@ CDATA, and elements whose content is text (script with its escapes, style, title
 only the parts that change the reading of links: foreign content (`svg`, `math`, and the places inside of them where
 HTML goes on) and `<template>`. Deliberately so:
 
-- Markup counts wherever it stands: behind `</html>`, in a second `<html>`, misplaced in a table.
+- Markup counts wherever it is: after `</html>`, in a second `<html>`, misplaced in a table.
 - `<noscript>` is read: the crawler runs no scripts. `<noframes>`, `<iframe>`, `<noembed>` hold text, as in browsers.
 - Inside of `<template>` is no part of the document, except where `shadowrootmode` puts it on display.
 - An element of `svg` or `math` is no title, base, link or meta. An `<a>` in them is a link.
@@ -55,7 +55,7 @@ IMPLEMENTATION = "python" if compiled is None else "c"
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one pass found.
+    """The findings of one pass.
 
     `addresses` are those of `<a href>` without `download`, `<link rel=canonical>` and meta refreshes: in document
     order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are references

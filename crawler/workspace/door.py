@@ -218,7 +218,7 @@ class Workspace(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages refer to this workspace."""
+        """The name of this workspace in messages."""
 
     @property
     def results(self) -> ResultLogs: ...
