@@ -4,7 +4,7 @@ Between them their pages end in every state that a finished crawl can hold, and 
 the real web hard: redirects of every kind, servers that falter, lie, refuse or limit, odd encodings, traps,
 bad certificates.
 
-The map drawn of it does not depend on the order of visits nor on pages being visited twice. Three things
+The map of it does not depend on the order of visits nor on pages being visited twice. Three things
 could have made it so, and are therefore written as they are:
 - the domain that answers 429 answers it always, and all its pages are linked from one page only;
 - the domain that outgrows its budget is one long chain of pages, and so is the calendar without end: there is

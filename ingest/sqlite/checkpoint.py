@@ -1,6 +1,6 @@
 """Checkpoints in a thread: SQLite's log goes back into the database file while the next batch is worked out.
 
-By itself SQLite does that inside a commit: on a large map the ingest then stands still for a second, every few
+By itself SQLite does that inside a commit: on a large map the ingest then stops for a second, every few
 batches, mostly waiting for the disk. Here a thread with a connection of its own does it beside the work (SQLite lets
 others commit meanwhile). Little is added to the log until it is done, so a second checkpoint ends before the next
 commit; then the log is restarted instead of growing.

@@ -9,7 +9,7 @@ it will never be completed. Every line is a JSON object whose last member is a C
 
 Invariants:
 - a line is either whole and verified or it is not returned;
-- a cursor only ever stands at the start of a line (or before the damaged newline in front of one, or at a torn
+- a cursor is always at the start of a line (or before the damaged newline in front of one, or at a torn
   tail that may still grow);
 - what `sync` has returned from survives a power cut, the segment's name included.
 """
