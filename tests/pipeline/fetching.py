@@ -1,4 +1,4 @@
-"""What the tests of whole fetchers share: a terrain on loopback, jobs by hand, results read back."""
+"""Parts for tests of whole fetchers: a terrain on loopback, jobs written by hand, results read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROBOTS = b"User-agent: *\nDisallow: /private\n"
 
 @dataclass
 class PlainTerrain:
-    """Any page of any `.test` host, small; `/slow…` takes its time, and some hosts have a mind of their own."""
+    """Small pages at every path of its hosts; some paths and some robots.txt answer with an error."""
 
     hosts: tuple[str, ...]
     delay: float = 0.0
@@ -139,7 +139,7 @@ def _start(
 
 
 def wait_for(happened: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Return as soon as something is so; fail if it never is."""
+    """Return as soon as `happened` is true; fail if that takes longer than `seconds`."""
     until = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > until:
@@ -148,5 +148,5 @@ def wait_for(happened: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def finish(workspace: FileWorkspace, run: int = 1) -> None:
-    """Say that the run is over, as the scheduler would."""
+    """Complete the run, as the scheduler would."""
     write_run(workspace, Run(run, RunStatus.COMPLETED))

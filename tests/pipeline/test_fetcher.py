@@ -79,7 +79,7 @@ def status_of(workspace: FileWorkspace, name: str = "fetcher-01") -> dict[str, o
     return facts
 
 
-def test_jobs_become_results_in_order_and_bookmarks_move_behind_them(tmp_path: Path) -> None:
+def test_jobs_become_results_in_order_and_bookmarks_follow(tmp_path: Path) -> None:
     with serve_terrain(PlainTerrain(hosts(4)), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
@@ -102,7 +102,7 @@ def test_jobs_become_results_in_order_and_bookmarks_move_behind_them(tmp_path: P
         assert {page.state for page in results if "private" in page.key} == {"failed"}
         learned = [record for record in records(workspace) if isinstance(record, RobotsResult)]
         assert sorted(record.host for record in learned) == sorted(hosts(4))
-        # The ledgers tell exactly what the server saw.
+        # The ledgers hold exactly the requests that the server saw.
         ledger = Counter(entry.host for record in [*results, *learned] for entry in record.ledger)
         assert ledger == Counter(seen.host for seen in served.requests())
         assert too_close(served.requests(), DELAY) == []
@@ -135,7 +135,7 @@ def test_a_crawl_delay_in_robots_txt_is_kept_with_its_fraction(tmp_path: Path) -
         assert audit(config).is_clean
 
 
-def test_a_429_closes_the_domain_and_its_other_jobs_are_stepped_over(tmp_path: Path) -> None:
+def test_a_429_closes_the_domain_and_its_other_jobs_are_skipped(tmp_path: Path) -> None:
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
@@ -149,7 +149,7 @@ def test_a_429_closes_the_domain_and_its_other_jobs_are_stepped_over(tmp_path: P
         assert results[1].closes is not None
         assert (results[1].closes.reason, results[1].closes.request_number) == ("rate-limited", 4)
         before = len(served.requests())
-        # The next fetcher knows it, and the next run begins anew.
+        # The next fetcher knows the closure, and the next run begins without it.
         release(workspace, ["https://d0.test/d"])
         prepare(config, run=2)
         release(workspace, ["https://d0.test/e"], run=2)
@@ -197,13 +197,13 @@ def test_a_larger_budget_opens_a_domain_that_the_smaller_one_closed(tmp_path: Pa
         assert [(each.reason, each.limit) for each in closes] == [("request-limit", 3), ("request-limit", 5)]
 
 
-def test_a_closure_of_an_earlier_fetcher_is_told_once_more_for_the_jobs_stepped_over(tmp_path: Path) -> None:
-    """The line that told it first may have been damaged since."""
+def test_a_closure_of_an_earlier_fetcher_is_reported_once_more_for_the_jobs_that_it_skips(tmp_path: Path) -> None:
+    """The line that reported it first may have been damaged since."""
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
         folder = workspace.layout.jobs_of("d0.test")
-        told = []
+        reported = []
         for urls in (["https://d0.test/429", "https://d0.test/a"], ["https://d0.test/b", "https://d0.test/c"]):
             release(workspace, urls)
             with running(start_fetcher(config, tmp_path)) as fetcher:
@@ -211,9 +211,9 @@ def test_a_closure_of_an_earlier_fetcher_is_told_once_more_for_the_jobs_stepped_
                 workspace.layout.flag("stop").touch()
                 assert fetcher.wait(20) == 0
             workspace.layout.flag("stop").unlink()
-            told.append([record for record in records(workspace) if isinstance(record, DomainEvent)])
-        assert told[0] == []
-        (again,) = told[1]
+            reported.append([record for record in records(workspace) if isinstance(record, DomainEvent)])
+        assert reported[0] == []
+        (again,) = reported[1]
         (closed,) = pages(workspace)
         assert (again.event, again.run, again.domain, again.closes) == ("closed", 1, "d0.test", closed.closes)
         assert len(served.requests()) == 2
@@ -258,7 +258,7 @@ def test_over_20_killed_and_restarted_fetchers_pace_budget_and_results_hold(tmp_
         closed = {page.domain for page in results if page.closes}
         assert closed, "the budget should have been in reach"
         assert {job.key for job in jobs if job.domain not in closed} <= settled
-        # What left without a ledger entry is told as such: together they are what the server saw.
+        # Requests without a ledger entry are reported as lost: together they are those that the server saw.
         in_ledgers: Counter[str] = Counter()
         for record in records(workspace):
             if isinstance(record, PageResult | RobotsResult):
@@ -295,7 +295,7 @@ def test_no_request_leaves_two_seconds_after_pause_and_all_goes_on_after_it(tmp_
         assert too_close(served.requests(), DELAY) == []
 
 
-def test_a_stop_finishes_what_is_half_made_and_the_rest_is_done_later(tmp_path: Path) -> None:
+def test_a_stop_finishes_half_made_visits_and_the_other_jobs_are_done_later(tmp_path: Path) -> None:
     with serve_terrain(PlainTerrain(hosts(3), delay=0.05), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
@@ -327,7 +327,7 @@ def test_a_first_signal_finishes_and_says_interrupted(tmp_path: Path) -> None:
 
 
 def test_two_pools_share_the_slots_and_the_names(tmp_path: Path) -> None:
-    """The server counts how many requests it holds at once, whoever sends them."""
+    """The server counts the requests that it holds at once, from all fetchers."""
     with serve_terrain(PlainTerrain(hosts(16), delay=0.15), tmp_path / "server", log=True) as served:
         settings = CrawlerSettings(minimum_time_on_page=DELAY, max_concurrent_pages_open=3)
         config = config_for(served, tmp_path / "ws", settings)
@@ -393,9 +393,9 @@ def test_a_full_disk_stops_the_fetcher_with_one_sentence_and_acknowledges_nothin
         with running(start_fetcher(config, tmp_path, preexec=cramped, capture=True)) as fetcher:
             _, errors = fetcher.communicate(timeout=60)
             assert fetcher.returncode == 1
-        told = [line for line in errors.decode().splitlines() if "stops:" in line]
-        assert len(told) == 1, errors
-        assert "File too large" in told[0]
+        sentences = [line for line in errors.decode().splitlines() if "stops:" in line]
+        assert len(sentences) == 1, errors
+        assert "File too large" in sentences[0]
         assert "Traceback" not in errors.decode()
         before = {page.key for page in pages(workspace)}
         with running(start_fetcher(config, tmp_path)):
@@ -450,7 +450,7 @@ def test_domains_are_dealt_out_in_turns(tmp_path: Path) -> None:
         assert sorted(map(sorted, shares)) == [list(hosts(8)[0::2]), list(hosts(8)[1::2])]
 
 
-def test_an_idle_domain_is_let_go(tmp_path: Path) -> None:
+def test_an_idle_domain_is_released(tmp_path: Path) -> None:
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server") as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)
@@ -517,8 +517,8 @@ class _Ending(Fetcher):
         return super()._is_finished() or self.counts.pages >= self._wanted
 
 
-def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_path: Path) -> None:
-    """Retry-After is a minimum, also for whoever takes over from a fetcher that was killed while it waited."""
+def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_made_it(tmp_path: Path) -> None:
+    """Retry-After is a minimum, also for the fetcher after one that was killed while it waited."""
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server", log=True) as served:
         config = config_for(served, tmp_path / "workspace", CrawlerSettings(minimum_time_on_page=DELAY, retry_delay=1))
         workspace = prepare(config)
@@ -527,14 +527,14 @@ def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_
         def asked() -> list[Seen]:
             return [seen for seen in served.requests() if seen.target == "/503"]
 
-        def is_resting() -> bool:
+        def is_paused() -> bool:
             return (
                 workspace.layout.gate_of("d0.test").exists()
                 and GateFile(workspace.layout.gate_of("d0.test")).read().pause_ms == 3000
             )
 
         with running(start_fetcher(config, tmp_path)) as fetcher:
-            wait_for(is_resting)
+            wait_for(is_paused)
             os.kill(fetcher.pid, signal.SIGKILL)
             fetcher.wait()
         before = len(asked())
@@ -553,7 +553,7 @@ def test_a_pause_that_a_server_asked_for_outlives_the_fetcher_that_was_told(tmp_
         ("https://d1.test/p", "/robots.txt", 3, 0, "robots-unreachable: http-500"),
     ],
 )
-def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_config_allows(
+def test_a_visit_that_is_interrupted_at_every_pause_makes_no_more_retries_than_the_config_allows(
     tmp_path: Path, how: signal.Signals, url: str, asked: str, requests: int, retries: int, error: str
 ) -> None:
     terrain = PlainTerrain(hosts(2), robots={"d1.test": None})
@@ -570,7 +570,7 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
         workspace = prepare(config)
         (job,) = release(workspace, [url])
 
-        def tried() -> tuple[int, ...]:
+        def retry_counts() -> tuple[int, ...]:
             if not workspace.layout.gate_of(job.domain).exists():
                 return NO_RETRIES
             gate = GateFile(workspace.layout.gate_of(job.domain))
@@ -579,13 +579,13 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
             finally:
                 gate.close()
 
-        seen = [tried()]
+        seen = [retry_counts()]
         for _ in range(requests - 1):
             with running(start_fetcher(config, tmp_path)) as fetcher:
-                wait_for(lambda: tried() != seen[-1])
+                wait_for(lambda: retry_counts() != seen[-1])
                 fetcher.send_signal(how)
                 fetcher.wait(20)
-            seen.append(tried())
+            seen.append(retry_counts())
         with running(start_fetcher(config, tmp_path)) as fetcher:
             wait_for(lambda: len(pages(workspace)) == 1)
             finish(workspace)
@@ -595,5 +595,5 @@ def test_a_visit_that_is_cut_off_at_every_rest_makes_no_more_tries_than_the_conf
         assert Counter(one.target for one in served.requests())[asked] == requests
         events = Counter(record.event for record in records(workspace) if isinstance(record, DomainEvent))
         assert events["deferred"] == (asked == "/robots.txt")
-        assert tried() == NO_RETRIES  # the job is settled: what it took to get there is nobody's any more
+        assert retry_counts() == NO_RETRIES, "the job is done"
         assert audit(config).is_clean, list(audit(config).lines())

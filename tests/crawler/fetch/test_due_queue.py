@@ -1,4 +1,4 @@
-"""The queue of what is due: one real thread takes from it as the fetcher's does, others put in."""
+"""The queue of due items: one real thread takes from it as the fetcher's does, others put in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MS = 1_000_000
 
 
 class Taker:
-    """Takes and acts until it is told to go."""
+    """Takes and acts until it is stopped."""
 
     def __init__(self, act: Callable[[str], None]) -> None:
         self._act = act
@@ -75,7 +75,7 @@ def test_nothing_is_handed_out_before_it_is_due_and_everything_is_once(
 
 
 @pytest.mark.timeout(60)
-def test_something_due_earlier_than_what_is_waited_for_comes_first(
+def test_an_item_that_is_due_earlier_than_the_awaited_one_comes_first(
     takers: Callable[[Callable[[str], None]], DueQueue[str]],
 ) -> None:
     taken: list[str] = []
@@ -95,7 +95,7 @@ def test_something_due_earlier_than_what_is_waited_for_comes_first(
 
 
 @pytest.mark.timeout(60)
-def test_a_held_queue_hands_out_nothing_until_it_is_let_go(
+def test_a_held_queue_hands_out_nothing_until_it_is_held_no_longer(
     takers: Callable[[Callable[[str], None]], DueQueue[str]],
 ) -> None:
     taken = threading.Event()
@@ -109,7 +109,7 @@ def test_a_held_queue_hands_out_nothing_until_it_is_let_go(
     assert taken.wait(30)
 
 
-def test_whoever_takes_does_not_wake_itself() -> None:
+def test_the_taking_thread_does_not_wake_itself() -> None:
     woken: list[int] = []
     queue: DueQueue[str] = DueQueue(lambda: woken.append(threading.get_ident()))
     assert queue.take() is None
@@ -121,7 +121,7 @@ def test_whoever_takes_does_not_wake_itself() -> None:
     assert len(woken) == 1
 
 
-def test_of_those_that_are_due_whoever_has_the_smaller_handicap_goes_first() -> None:
+def test_of_items_that_are_due_the_one_with_the_smaller_handicap_goes_first() -> None:
     handicaps = {"old and large": 2_000, "new": 0, "as new, a little later": 0, "old and small": 500}
     queue: DueQueue[str] = DueQueue(lambda: None, handicaps.__getitem__)
     queue.push("old and large", 10)
@@ -132,7 +132,7 @@ def test_of_those_that_are_due_whoever_has_the_smaller_handicap_goes_first() -> 
     assert [queue.take() for _ in range(4)] == ["new", "as new, a little later", "old and small", "old and large"]
 
 
-def test_a_handicap_delays_nobody_who_is_alone_and_lets_nobody_wait_for_ever() -> None:
+def test_a_handicap_does_not_delay_a_lone_item_and_lets_none_wait_for_ever() -> None:
     queue: DueQueue[str] = DueQueue(lambda: None, lambda item: 1_000 if item == "old" else 0)
     queue.push("old", 10)
     assert queue.has_due
@@ -144,8 +144,8 @@ def test_a_handicap_delays_nobody_who_is_alone_and_lets_nobody_wait_for_ever() -
     assert [queue.take() for _ in range(4)] == ["new, due at 900", "new, due at 1000", "old", "new, due at 1100"]
 
 
-def test_what_stands_in_line_is_part_of_the_queue() -> None:
-    """`take` looks at all that is due and hands out one: what is left is counted, told, filtered and cleared too."""
+def test_items_that_are_due_but_not_taken_are_part_of_the_queue() -> None:
+    """`take` sorts all due items and hands out one: the others are counted, shown, filtered and cleared too."""
     queue: DueQueue[str] = DueQueue(lambda: None)
     for due, item in enumerate(["first", "second", "third"]):
         queue.push(item, due)
@@ -164,7 +164,7 @@ def test_what_stands_in_line_is_part_of_the_queue() -> None:
     assert (len(queue), queue.first(), queue.take()) == (0, None, None)
 
 
-def test_an_ending_queue_keeps_only_what_is_worth_waiting_for() -> None:
+def test_an_ending_queue_keeps_only_items_that_are_worth_waiting_for() -> None:
     queue: DueQueue[str] = DueQueue(lambda: None)
     queue.push("soon", 10)
     queue.push("late", 10**18)
