@@ -9,6 +9,7 @@ from functools import lru_cache
 import webencodings
 
 from crawler.visit.content_types import charset_of
+from crawler.visit.scanner import scan
 
 PRESCAN_LENGTH = 1024
 LATE_LENGTH = 512 * 1024  # bytes that are searched for a `<meta>`
@@ -18,15 +19,6 @@ _SPACES = b"\t\n\x0c\r "
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 _META_CHARSET = re.compile(rb"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"<\?xml[^>]*?\bencoding[\t\n\r ]*=[\t\n\r ]*[\"']([A-Za-z][A-Za-z0-9._-]*)[\"']")
-# Places where `<meta>` is mere text: comments, and elements whose content is text.
-_NOTABLE = re.compile(
-    rb"(<meta)(?=[\t\n\x0c\r /])|<(!--|script|style|title|textarea|iframe|noframes|xmp)(?![a-z0-9-])",
-    re.IGNORECASE,
-)
-_CLOSING = {
-    name: re.compile(rb"--!?>" if name == b"!--" else rb"</%b(?=[\t\n\x0c\r />])" % name, re.IGNORECASE)
-    for name in (b"!--", b"script", b"style", b"title", b"textarea", b"iframe", b"noframes", b"xmp")
-}
 
 
 def find_encoding(body: bytes, content_type: str | None) -> str:
@@ -121,19 +113,11 @@ def _late_meta(body: bytes) -> str | None:
     """The encoding of a `<meta>` after the prescan: a browser meets it while parsing and starts over with it."""
     if len(body) <= PRESCAN_LENGTH or _META_CHARSET.search(body, PRESCAN_LENGTH, LATE_LENGTH) is None:
         return None
-    position = 0
-    while (match := _NOTABLE.search(body, position, LATE_LENGTH)) is not None:
-        if match[1] is not None:
-            scanner = _Attributes(body[: match.end() + PRESCAN_LENGTH], match.end(1))
-            encoding = _of_meta(dict(scanner.all_first()))
-            if encoding is not None:
-                return encoding
-            position = match.end()
-            continue
-        closing = _CLOSING[match[2].lower()].search(body, match.end(2))
-        if closing is None:
-            return None
-        position = closing.end()
+    # The scanner knows comments, scripts and templates, where a `<meta>` is none.
+    for _, _, attributes in scan(body[:LATE_LENGTH], 0, lambda _: None).elements:
+        encoding = _of_meta({name.encode(): value.lower().encode() for name, value in attributes.items()})
+        if encoding is not None:
+            return encoding
     return None
 
 

@@ -44,6 +44,24 @@ def test_encodings_are_found_in_the_order_of_the_standard(body: bytes, content_t
     assert find_encoding(body, content_type) == encoding
 
 
+LATE = b"<p>" + b"x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (LATE + b"<meta charset=KOI8-R>", "koi8-r"),
+        (LATE + b"<meta http-equiv=Content-Type content='text/html; charset=KOI8-R'>", "koi8-r"),
+        (LATE + b"<!--<meta charset=koi8-r>--><script><meta charset=koi8-r></script>", "windows-1252"),
+        (LATE + b"<template><meta charset=koi8-r></template><meta charset=euc-jp>", "euc-jp"),
+        (LATE + b"<meta " * 80_000 + b"charset=koi8-r", "windows-1252"),  # once took a quarter of a minute
+        (LATE + b"<meta " * 40_000 + b"charset=koi8-r>", "koi8-r"),
+    ],
+)
+def test_a_meta_far_down_is_found_while_reading(body: bytes, encoding: str) -> None:
+    assert find_encoding(body, None) == encoding
+
+
 @pytest.mark.parametrize(
     ("raw", "encoding", "text"),
     [
