@@ -44,10 +44,10 @@ def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float) -> str:
     state = _pause_words(snapshot) or _stuck_words(snapshot)
     parts = [
         run,
-        f"{_count(now['pages'], 'page')} done" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
+        f"{count(now['pages'], 'page')} done" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
         f"{now['frontier']:,} waiting",
         f"{now['in_flight']:,} in flight",
-        _count(now["errors"], "error"),
+        count(now["errors"], "error"),
         duration(elapsed),
     ]
     return " · ".join(parts + ([state] if state else []))
@@ -59,10 +59,10 @@ def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float) -> list[t
     run = f"run #{snapshot.run.number}" if snapshot.run else "starting"
     lines = [
         (_row(f"Sumi-Ripple  {run}", duration(elapsed)), "bold"),
-        (_row(f"  {_count(now['pages'], 'page')} done", "" if rate is None else f"{rate:,.1f} pages/s"), ""),
+        (_row(f"  {count(now['pages'], 'page')} done", "" if rate is None else f"{rate:,.1f} pages/s"), ""),
         (_row(f"  {now['frontier']:,} waiting", f"{now['in_flight']:,} in flight"), ""),
         (
-            _row(f"  {now['known']:,} known, {_count(now['links'], 'link')}", _count(now["errors"], "error")),
+            _row(f"  {now['known']:,} known, {count(now['links'], 'link')}", count(now["errors"], "error")),
             "",
         ),
     ]
@@ -87,9 +87,9 @@ def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) 
     words = " and ".join(doing) if len(alive) == 1 else f"{len(alive)} {', '.join(doing)}"
     detail = {
         "scheduler": lambda: (
-            f"{_count(_fact(alive, 'active_domains'), 'domain')} active, {_fact(alive, 'waiting_domains'):,} waiting"
+            f"{count(_fact(alive, 'active_domains'), 'domain')} active, {_fact(alive, 'waiting_domains'):,} waiting"
         ),
-        "fetcher": lambda: _count(_fact(alive, "requests"), "request"),
+        "fetcher": lambda: count(_fact(alive, "requests"), "request"),
         "ingest": lambda: f"{_fact(alive, 'backlog') / 1024:,.0f} KiB to apply",
     }[stage]()
     return _cut(f"  {name:<10} {words}, {detail}"), "" if doing != ["paused"] else "yellow"
@@ -124,5 +124,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
-def _count(number: int, thing: str) -> str:
+def count(number: int, thing: str) -> str:
+    """`1 page`, `1,234 pages`."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

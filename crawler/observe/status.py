@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains
-from crawler.observe.live_text import duration
+from crawler.observe.live_text import count, duration
 from crawler.observe.processes import Backlog, Snapshot, StageProcess, backlog, observe
 from crawler.workspace.door import Workspace
 
@@ -65,13 +65,8 @@ class Status:
             lines.append(("  fetcher       not running", "dim"))
         if any(snapshot.facts_of("ingest")):
             now = snapshot.figures()
-            lines.append(
-                (
-                    f"  {now['pages']:,} pages done, {now['frontier']:,} waiting, {now['links']:,} links, "
-                    f"{now['errors']:,} errors",
-                    "",
-                )
-            )
+            found = f"{count(now['links'], 'link')}, {count(now['errors'], 'error')}"
+            lines.append((f"  {count(now['pages'], 'page')} done, {now['frontier']:,} waiting, {found}", ""))
         lines += self._waiting_lines()
         return [(_cut(text), style) for text, style in lines]
 
@@ -89,7 +84,7 @@ class Status:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
             lines.append((f"  next request: {due[0]} {when}", ""))
         unread = self.backlog.results_bytes
-        jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {self.backlog.job_domains:,} domains"
+        jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {count(self.backlog.job_domains, 'domain')}"
         results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
         for domain, reason in self.closed[:_SOME_CLOSED]:
@@ -119,12 +114,12 @@ def _stage_line(stage: StageProcess) -> tuple[str, str]:
     beat = "no heartbeat" if stage.age is None else f"heartbeat {duration(stage.age)} ago"
     words = f"  {stage.name:<13} {stage.doing}, pid {stage.pid}, {beat}"
     details = {
-        "scheduler": ("released", "jobs released"),
-        "fetcher": ("in_flight", "requests in flight"),
-        "ingest": ("taken", "results applied"),
+        "scheduler": ("released", "job", "released"),
+        "fetcher": ("in_flight", "request", "in flight"),
+        "ingest": ("taken", "result", "applied"),
     }.get(stage.stage)
     if details and details[0] in stage.facts:
-        words += f", {int(stage.facts[details[0]] or 0):,} {details[1]}"
+        words += f", {count(int(stage.facts[details[0]] or 0), details[1])} {details[2]}"
     return words, "red" if stage.is_stuck else ""
 
 

@@ -18,6 +18,7 @@ def test_status_in_words_fits_eighty_columns(workspace: FileWorkspace) -> None:
     assert "run #3 running" in text and "fetcher-01    running, pid 7" in text
     assert "all stages paused by the flag file pause" in text
     assert "next request: b.test in 2.5 s" in text
+    assert "1,234 pages done, 4,321 waiting, 98,765 links, 1 error" in text
 
 
 def test_status_as_json_has_a_version_and_the_documented_members(workspace: FileWorkspace) -> None:
