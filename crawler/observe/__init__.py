@@ -1,6 +1,7 @@
 """Observation of a crawl from outside: no stage is asked or disturbed.
 
-    processes      a snapshot of a workspace: the stages' processes, the flags, the run, the backlog
+    processes      a snapshot of a workspace: the stages' processes, the flags, the run
+    backlog        the work that waits between the stages
     status         `sumi-ripple status`
     live_text      the words of the live view
     live_view      the live view on a terminal, and plain lines in a pipe

@@ -1,21 +1,17 @@
-"""A workspace at one moment, read from outside: heartbeats, locks, flags, spools. No stage is asked or disturbed.
+"""A workspace at one moment, read from outside: heartbeats, locks, flags, the run. No stage is asked or disturbed.
 
-`observe` reads it; the live view and `sumi-ripple status` show it. Everything is cheap: small files, one `stat` a
-spool segment, and a few seeks in the database, whose rows are never all counted.
+`observe` reads it; the live view and `sumi-ripple status` show it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-from crawler.database.ingest_progress import spool_positions
 from crawler.workspace.door import STAGES, Workspace
-from crawler.workspace.log import Cursor
 from crawler.workspace.runs import Run, RunStatus, read_run
 
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
@@ -37,15 +33,6 @@ class StageProcess:
     @property
     def is_stuck(self) -> bool:
         return self.is_running and (self.age is None or self.age > STALE)
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """Work that waits between the stages."""
-
-    jobs_bytes: int  # released by the scheduler, not yet done by the fetchers
-    job_domains: int
-    results_bytes: int | None  # written by the fetchers, not yet applied by the ingest; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +145,3 @@ def _seconds_since(moment: Any, now: datetime) -> float | None:
         return max(0.0, (now - datetime.fromisoformat(moment)).total_seconds())
     except (TypeError, ValueError):
         return None
-
-
-# -- spools and database --------------------------------------------------------------------------------------
-
-
-def backlog(workspace: Workspace, database: Path | None) -> Backlog:
-    """The work that waits between the stages."""
-    jobs = workspace.waiting_job_bytes()
-    positions = spool_positions(database) if database else None
-    unread = None
-    if positions is not None:
-        results = workspace.results
-        unread = sum(results.reader(name, positions.get(name, Cursor())).unread_bytes() for name in results.writers())
-    return Backlog(sum(jobs.values()), len(jobs), unread)

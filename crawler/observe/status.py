@@ -7,8 +7,9 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains
+from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.live_text import count, duration
-from crawler.observe.processes import Backlog, Snapshot, StageProcess, backlog, observe
+from crawler.observe.processes import Snapshot, StageProcess, observe
 from crawler.workspace.door import Workspace
 
 FORMAT = 1  # version of `as_json`
@@ -22,7 +23,7 @@ class Status:
     def __init__(self, workspace: Workspace, database: Path | None = None) -> None:
         database = database or last_used_database(workspace)
         self.snapshot: Snapshot = observe(workspace)
-        self.backlog: Backlog = backlog(workspace, database)
+        self.backlog: Backlog = read_backlog(workspace, database)
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
         if database is not None and self.snapshot.run is not None:

@@ -36,7 +36,7 @@ from crawler.supervise.exit_rules import (
     judge_exit,
     next_phase,
 )
-from crawler.supervise.progress import Progress
+from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
 from crawler.workspace.door import Workspace
 from crawler.workspace.runs import RunStatus, read_run, read_run_text
@@ -90,7 +90,6 @@ class Supervisor:
         self._shown_at = time.monotonic()
         self._is_status_wanted = False
         self._is_watched = True
-        self._progress = Progress(self.workspace, self.config.output.database_path)
         self._run_before = read_run_text(self.workspace)
 
     def run(self) -> Outcome:
@@ -106,7 +105,6 @@ class Supervisor:
             return self._outcome
         finally:
             self._kill_all()
-            self._progress.close()
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -207,8 +205,8 @@ class Supervisor:
 
     def _restart_later(self, stage: _Stage, code: int, now: float) -> None:
         """Restart a stage that died, after a pause, or give up."""
-        lived = now - stage.started_at
-        stage.deaths = after_death(stage.deaths, lived, self._progress.of(stage.spec.stage), self.first_pause)
+        progress = stage_progress(stage.spec.stage, self.workspace, self.config.output.database_path)
+        stage.deaths = after_death(stage.deaths, now - stage.started_at, progress, self.first_pause)
         if self.owns_run and stage.deaths.in_a_row >= MOST_DEATHS:
             stage.is_over = True
             log.error(
@@ -265,7 +263,7 @@ class Supervisor:
     def _apply_remaining_results(self) -> None:
         """If the ingest died before it applied all results, run one more ingest, to the end of them."""
         spec = next((spec for spec in self.specs if spec.stage == "ingest"), None)
-        if spec is None or not self._progress.has_unapplied_results():
+        if spec is None or not has_unapplied_results(self.workspace, self.config.output.database_path):
             return
         last = _Stage(replace(spec, arguments=(*spec.arguments, True)))
         self._stages = [last]

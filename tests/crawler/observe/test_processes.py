@@ -1,15 +1,11 @@
-"""A snapshot of a workspace, and its backlog."""
+"""A snapshot of a workspace."""
 
 from __future__ import annotations
 
-import orjson
-
-from crawler.model.records import Job, dump
 from crawler.observe.live_text import plain_line
-from crawler.observe.processes import backlog
+from crawler.observe.processes import observe
 from crawler.workspace.files.file_workspace import FileWorkspace
-from crawler.workspace.files.spool import Writer
-from tests.crawler.observe.beats import seen
+from tests.crawler.observe.beats import NOW, beat, seen
 
 
 def test_heartbeats_that_cannot_be_read_are_skipped(workspace: FileWorkspace) -> None:
@@ -19,13 +15,24 @@ def test_heartbeats_that_cannot_be_read_are_skipped(workspace: FileWorkspace) ->
     assert plain_line(seen(workspace), 0, 0).startswith("run #3 · 0 pages done")
 
 
-def test_the_backlog_is_the_jobs_after_the_bookmarks(workspace: FileWorkspace) -> None:
-    writer = Writer(workspace.layout.jobs_of("a.test"))
-    first = writer.append(dump(Job(1, "https://a.test/", "https://a.test/", "a.test")))
-    whole = writer.append(dump(Job(1, "https://a.test/x", "https://a.test/x", "a.test")))
-    assert backlog(workspace, None).jobs_bytes == whole.offset
-    mark = {"v": 1, "segment": first.segment, "offset": first.offset, "holder": None, "results": [0, 0]}
-    (workspace.layout.jobs_of("a.test") / "bookmark.json").write_bytes(orjson.dumps(mark))
-    found = backlog(workspace, None)
-    assert (found.jobs_bytes, found.job_domains) == (whole.offset - first.offset, 1)
-    assert found.results_bytes is None, "unknown without a database"
+def test_a_snapshot_sums_the_figures_of_running_processes(workspace: FileWorkspace) -> None:
+    snapshot = seen(workspace)
+    assert snapshot.figures() == {
+        "pages": 1234, "known": 5678, "links": 98_765, "frontier": 4321, "errors": 1, "in_flight": 7
+    }  # fmt: skip
+    assert snapshot.next_due() == ("a.test", 0.5)
+    beat(workspace, "fetcher-02", {"in_flight": 4}, doing="stopped")
+    assert seen(workspace).figures()["in_flight"] == 3
+    assert seen(workspace).next_due() == ("b.test", 2.5)
+
+
+def test_a_process_without_a_recent_heartbeat_is_stuck_if_it_holds_its_lock(workspace: FileWorkspace) -> None:
+    beat(workspace, "ingest", {}, age=60)
+    role = workspace.take_role("ingest")
+    try:
+        (ingest,) = observe(workspace, NOW).by_stage()["ingest"]
+        assert ingest.is_running and ingest.is_stuck
+    finally:
+        role.release()
+    (ingest,) = observe(workspace, NOW).by_stage()["ingest"]
+    assert not ingest.is_running and not ingest.is_stuck and ingest.pid is None
