@@ -76,7 +76,7 @@ def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:
     assert "clean" in run("audit", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
 
 
-def test_replay_draws_the_same_map(calm: Path) -> None:
+def test_replay_builds_the_same_map(calm: Path) -> None:
     run("replay", "demo.toml", "--workspace", "workspace", "--into", "again.db", cwd=calm)
     assert parts(calm / "again.db") == parts(calm / "sumi-ripple.db")
 
@@ -124,8 +124,8 @@ def test_no_request_leaves_while_paused_and_removing_the_flag_resumes(
     with started("crawl", config, "--workspace", "workspace", cwd=tmp_path) as process:
         eventually(lambda: pages_done(tmp_path) > 5, "some pages")
         (tmp_path / "workspace" / "pause").touch()
-        told = run("status", "--workspace", "workspace", cwd=tmp_path).stdout
-        assert "paus" in told
+        status = run("status", "--workspace", "workspace", cwd=tmp_path).stdout
+        assert "paus" in status
 
         def is_quiet() -> bool:
             seen = len(served.requests())
@@ -166,14 +166,14 @@ def test_rules_changed_between_stop_and_resume_are_applied_and_shown(served: Ser
 
 
 def test_the_map_of_a_replay_can_be_crawled_on_from(served: Served, calm: Path, tmp_path: Path) -> None:
-    """Under wider rules: what they still have to fetch stands in the frontier, and only that is fetched."""
+    """Under wider rules: the pages that are still to be fetched are in the frontier, and only those are fetched."""
     config = prepared(tmp_path, served, max_depth=1)
     run("crawl", config, "--workspace", "workspace", cwd=tmp_path)
     shallow = pages_done(tmp_path)
     text = config.read_text().replace("max-depth = 1", "max-depth = 2")
     config.write_text(text.replace('"sumi-ripple.db"', '"deeper.db"'))
-    told = run("replay", config, "--workspace", "workspace", "--into", "deeper.db", cwd=tmp_path).stdout
-    assert "still to be fetched" in told
+    output = run("replay", config, "--workspace", "workspace", "--into", "deeper.db", cwd=tmp_path).stdout
+    assert "still to be fetched" in output
     assert rows(tmp_path, "SELECT count(*) FROM frontier", "deeper.db")[0][0] > 0
     seen = len(served.requests())
     run("crawl", config, "--workspace", "workspace", cwd=tmp_path)

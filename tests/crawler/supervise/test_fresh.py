@@ -51,5 +51,5 @@ def test_a_fresh_start_does_not_ask_a_site_again_at_once(config: Config, root: P
     assert not isinstance(gate.try_enter(EntryRequest(run=1, delay_ms=60_000, limit=5)).admission, Open), (
         "the clock runs on"
     )
-    assert gate.read().sent == 0, "but the budget begins anew"
+    assert gate.read().sent == 0, "but the budget starts again"
     gate.close()
