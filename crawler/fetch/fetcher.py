@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import resource
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -64,7 +62,6 @@ class Fetcher:
         index: int,
         workers: int,
         *,
-        watch_parent: bool = False,
         clock: Callable[[], Moment] = read_clock,
     ) -> None:
         self._config = config
@@ -72,7 +69,6 @@ class Fetcher:
         self._workers = max(1, workers)
         self._workspace = open_workspace(config.workspace)
         self._clock = clock
-        self._parent = os.getppid() if watch_parent else None
         self._hub = Hub()
         self._queue: DueQueue[LeasedDomain] = DueQueue(self._hub.wake, LeasedDomain.handicap)
         self._runs = RunWatch(self._workspace)
@@ -86,9 +82,6 @@ class Fetcher:
         self._control = StageControl(self._workspace, "fetcher", self._name)
         if install_signals:
             self._control.install_signals()
-        if self._parent is not None:
-            # Ctrl-C reaches the whole group; the parent passes it on as SIGTERM, once.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._build(number)
         self._control.facts = self._facts
         gc.collect()
@@ -147,8 +140,7 @@ class Fetcher:
     def _is_finished(self) -> bool:
         if self._error is not None or self._runs.is_completed:
             return True
-        is_orphan = self._parent is not None and os.getppid() != self._parent
-        return is_orphan or self._control.should_stop()
+        return self._control.should_stop()
 
     def _turn(self) -> None:
         """One round of the main thread: flags, announcements, slots, claims, journal, heartbeat, wait."""
@@ -229,11 +221,10 @@ def run_fetcher(
     index: int = 0,
     workers: int = 1,
     *,
-    watch_parent: bool = False,
     install_signals: bool = True,
 ) -> int:
     """Run fetcher number `index` of `workers` until the run is over. Returns the exit code."""
-    return Fetcher(config, index, workers, watch_parent=watch_parent).run(install_signals=install_signals)
+    return Fetcher(config, index, workers).run(install_signals=install_signals)
 
 
 def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:
