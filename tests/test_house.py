@@ -122,7 +122,7 @@ IMPURE = {
 # Pure but for one thing: `scanner` reads an environment variable at its import, which implementation to use.
 EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
-PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "parsel", "webencodings"}
+PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "webencodings"}
 
 # A part → the only packages that import it.
 ROOMS: dict[str, tuple[str, ...]] = {
@@ -133,6 +133,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "ssl": ("crawler.net", "crawler.demo"),
     "greenlet": ("crawler.net",),
     "pycares": ("crawler.net",),
+    "lxml": (),
     "urllib3": (),
     "requests": (),
     "psycopg": (),
