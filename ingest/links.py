@@ -37,6 +37,21 @@ class Targets(NamedTuple):
     new: list[NewTarget]
 
 
+def without_fragments(hrefs: Sequence[str]) -> list[str]:
+    """The same hrefs, each once, in the order of their first appearance; a fragment names no page.
+
+    Results of earlier versions hold a page's table of contents as so many hrefs that differ in their fragments alone.
+    """
+    found = dict.fromkeys([_without_fragment(href) if "#" in href else href for href in hrefs])
+    return list(found)
+
+
+def _without_fragment(href: str) -> str:
+    """Spaces before the fragment belong to the address, and would be stripped from its end: such an href stays."""
+    address = href[: href.index("#")]
+    return href if address and address[-1] <= " " else address
+
+
 class LinkFinder:
     """`find_targets` for every page of a batch, `end_batch` after it."""
 
@@ -49,6 +64,8 @@ class LinkFinder:
     def find_targets(self, base: str, hrefs: Sequence[str]) -> Targets:
         """The targets of these hrefs of a page at `base`. Hrefs that are no link to a page are left out."""
         remembered = self._memory.young.get
+        if "#" in "".join(hrefs):
+            hrefs = without_fragments(hrefs)
         # An absolute href is its own address, and no other href is the same text.
         numbers = list(map(remembered, hrefs))
         new: list[NewTarget] = []

@@ -242,6 +242,7 @@ def hash64(text: str, probe: int = 0) -> int:
 _ABSOLUTE = ("https://", "http://")
 # An href that begins with one of these is no path but `//host`, as browsers read it.
 _NOT_A_PATH = ("//", "/\\", "/\t", "/\n", "/\r")
+_DOTTED = ("../", "./")
 _PLAIN_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
 _new_tuple = tuple.__new__
 
@@ -256,7 +257,8 @@ class Base:
 
     Nearly every href can be made absolute by putting the base's origin (`/path`) or directory (`path`) in front.
     Only the few others (`//host`, `?query`, `#fragment`, an empty one, one with a colon) need WHATWG's rules, and
-    their meaning differs under every base.
+    their meaning differs under every base. `./` and `../` at the beginning are resolved here: documentation is full of
+    them, the same page gets the same address from every directory, and most such addresses need no parsing.
     """
 
     __slots__ = ("_directory", "_origin", "_whole")
@@ -284,10 +286,22 @@ class Base:
             elif href.startswith(_ABSOLUTE):
                 add(href)
             elif href and href[0] in _PLAIN_START and ":" not in href:
-                add(directory + href)
+                add(directory + href if href[0] != "." else self._below(href))
             else:
                 add((whole, href))
         return found
+
+    def _below(self, href: str) -> str:
+        """The address of a path that may begin with `./` or `../`, without those. At the root, `../` stays there."""
+        directory = self._directory
+        while href.startswith(_DOTTED):
+            if href[1] == ".":
+                href = href[3:]
+                if len(directory) - 1 > len(self._origin):
+                    directory = directory[: directory.rindex("/", 0, -1) + 1]
+            else:
+                href = href[2:]
+        return directory + href
 
 
 def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", hash_: int = 0) -> Link:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from crawler.model.urls import LinkResolver
-from ingest.links import LinkFinder, Targets
+from crawler.model.urls import Link, LinkResolver
+from ingest.links import LinkFinder, Targets, without_fragments
 from ingest.memory.page_index import PageIndex
 from ingest.rules.depth import Distances
 
@@ -40,6 +40,18 @@ _HREFS = [
     "mailto:a@b",
     "a:b",
     "ä",
+    "#x",
+    "#",
+    "x#a",
+    "x#b#c",
+    "x #a",
+    " #a",
+    "/x?q=1#a",
+    "https://example.org/dir/x#a",
+    "mailto:a@b#c",
+    "../../x#a",
+    ".././x",
+    "../?q#a",
 ]
 
 
@@ -99,6 +111,29 @@ def test_pages_come_once_and_new_ones_in_the_order_and_the_form_of_their_first_a
     known.finder.end_batch()
     again = known.finder.find_targets("https://www.example.com/dir/", hrefs)
     assert (again.numbers, again.new) == ([1, 2, 3], [])
+
+
+def test_a_page_is_looked_for_once_however_many_fragments_its_address_comes_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Map(100)
+    asked: list[str] = []
+    plainly = LinkResolver.link_at
+
+    def link_at(self: LinkResolver, address: str, hash_: int) -> Link | None:
+        asked.append(address)
+        return plainly(self, address, hash_)
+
+    monkeypatch.setattr(LinkResolver, "link_at", link_at)
+    hrefs = [f"{page}#{number}" for number in range(50) for page in ("a.html", "../b.html", "a.html")]
+    targets = known.finder.find_targets("https://example.com/dir/", hrefs)
+    assert asked == ["https://example.com/dir/a.html", "https://example.com/b.html"]
+    assert [new.link.key for new in targets.new] == asked
+
+
+def test_without_fragments_hrefs_keep_their_order_and_their_spaces() -> None:
+    hrefs = ["b#1", "a", "#x", "b", "a#2", "c #3", "#y", "c "]
+    assert without_fragments(hrefs) == ["b", "a", "", "c #3", "c "]
 
 
 def test_a_page_that_an_earlier_result_of_the_batch_brought_is_the_same_lead() -> None:

@@ -12,6 +12,7 @@ import pytest
 from crawler.database.digest import digest, parts
 from crawler.model.records import DomainEvent, FamilyEvent, PageResult, Result, RunEvent, changed, dump
 from crawler.model.settings import Config
+from crawler.model.urls import resolve
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, segment_path, segments
 from ingest.loop import run_ingest
@@ -124,6 +125,39 @@ def test_lines_that_the_live_ingest_sets_aside_are_passed_over_by_replay_too(rul
 def visit(wire: str, key: str, *hrefs: str, at: str = AT) -> PageResult:
     host = key.split("/")[2]
     return PageResult(1, key, wire, host, at, "processed", status=200, title=wire, base=wire, hrefs=hrefs)
+
+
+# As earlier versions recorded them: tables of contents, links back to the page itself, a bare fragment of a Refresh.
+_WITH_FRAGMENTS = {
+    QA: ("#top", "b#1", "b#2", "?q#1", "0#here", "../c#", "b", "https://one.test/0#x", "d #y", "http://two.test/0#z"),
+    ONE: ("0#x", "0", "https://www.qa.test/0#y", "//qb.test/0#1", "//qb.test/0#2", "mailto:a@b#c"),
+    TWO: ("#", "two#x", "one", "two", "one#x"),
+}
+# By a version that looked for every href with its fragment.
+_DIGEST_BEFORE = "0135fb5d1fe9095f6cadfa866d47c7a2e3b0fded5d77c269a06deaccb1cfd941"
+
+
+def test_results_with_fragments_give_the_map_that_they_gave_before_fragments_were_dropped(
+    rules: Config, tmp_path: Path
+) -> None:
+    recorded = [visit(wire, wire, *hrefs) for wire, hrefs in _WITH_FRAGMENTS.items()]
+    resolved = [
+        changed(result, hrefs=tuple(url for href in result.hrefs if (url := resolve(result.wire, href))))
+        for result in recorded
+    ]
+    digests = []
+    for name, found in (("recorded", recorded), ("reversed", recorded[::-1]), ("resolved", resolved)):
+        place = replace(rules, workspace=tmp_path / name)
+        write(place, "scheduler", begun())
+        write(place, "fetcher-01", found)
+        replay(place, tmp_path / f"{name}.db")
+        digests.append(digest(tmp_path / f"{name}.db"))
+    assert digests == [_DIGEST_BEFORE] * 3
+    rows = sqlite3.connect(tmp_path / "recorded.db").execute(
+        "SELECT count(*) FROM links JOIN pages ON pages.id = from_page_id WHERE url = ? AND to_page_id = from_page_id",
+        (QA,),
+    )
+    assert rows.fetchone() == (1,)
 
 
 def states(path: Path) -> dict[str, str]:

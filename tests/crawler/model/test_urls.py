@@ -393,6 +393,8 @@ _SITE = [
     "https://example.com/dir/page?x=1",
     "https://example.com/dir/other",
     "https://example.com/",
+    "https://example.com//",
+    "https://example.com/a//b/",
     "http://example.com/dir/a/b",
     "https://example.org/dir/page",
     "nonsense",
@@ -407,6 +409,17 @@ _HREFS = [
     "x",
     "./x",
     "../x",
+    "../../../x",
+    "./.././x",
+    "../",
+    "..//x",
+    ".//x/y",
+    "../?q",
+    "../#y",
+    "../x/../y",
+    "..\\x",
+    ".../x",
+    ".x",
     "/x",
     "//example.net/x",
     "/\\example.net",
@@ -458,6 +471,7 @@ def test_pages_that_mean_the_same_have_the_same_address() -> None:
 
     assert address("https://example.com/a/b", "/x") == address("https://example.com/c/d?e", "/x")
     assert address("https://example.com/a/b", "x") == address("https://example.com/a/c?y", "x")
+    assert address("https://example.com/a/b/c", "../x") == address("https://example.com/a/d", "./x")
     assert address("https://example.com/a/b", "/x") != address("https://example.org/a/b", "/x")
     assert address("https://example.com/a/b", "?x") != address("https://example.com/a/c", "?x")
 
