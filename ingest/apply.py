@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
+from crawler.model.page_claims import cut_key, links_within, longest_key
 from crawler.model.records import (
     DomainEvent,
     FamilyEvent,
@@ -34,7 +35,6 @@ from ingest.links import LinkFinder, NewTarget, Targets
 from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import UNSEEN, picked, standing_of
-from ingest.rules.depth import NOWHERE
 from ingest.rules.page_state import LISTED_AS
 from ingest.spread import DepthSpread
 from ingest.sqlite.store import Store
@@ -52,7 +52,9 @@ class MapUpdater:
         self.duplicates = 0  # results that had been applied already
         self._index = store.index
         self._distances = store.distances
-        self._finder = LinkFinder(LinkResolver(config.crawler.tracking_parameters), store.index, _REMEMBERED)
+        self._longest = longest_key(config.traps.max_url_length)
+        resolver = LinkResolver(config.crawler.tracking_parameters, self._longest)
+        self._finder = LinkFinder(resolver, store.index, _REMEMBERED)
         self._decider = StateDecider(config, store)
         self._domains = DomainUpdater(config, store)
         self._held = HeldResults(store)
@@ -112,14 +114,17 @@ class MapUpdater:
             targets = self._finder.find_targets(result.wire, (result.redirect,))
             if targets.numbers or targets.new:
                 return targets, True
-        return self._finder.find_targets(result.base or result.wire, result.hrefs), False
+        # Results of older programs may claim more than a page can.
+        base = result.base if result.base and len(result.base) <= self._longest else result.wire
+        return self._finder.find_targets(base, result.hrefs[: links_within(base, result.hrefs)]), False
 
     def _visited_page(self, result: PageResult) -> Targets:
         """The page that was visited, under these rules: results may be older than the tracking parameters."""
         found = self._finder.find_targets(result.wire, (result.wire,))
         if found.numbers or found.new:
             return found
-        return Targets([], [NewTarget(Link(result.key, result.wire, result.domain, hash64(result.key)))])
+        key = result.key if len(result.key) <= self._longest else cut_key(result.key, hash64(result.key))
+        return Targets([], [NewTarget(Link(key, result.wire, result.domain, hash64(key)))])
 
     # -- runs and events -----------------------------------------------------------------------------
 
@@ -138,7 +143,7 @@ class MapUpdater:
         for entry in self.config.quality:
             for seed in entry.seeds:
                 seeds = self._numbers(self._finder.find_targets(seed, (seed,)), at)
-                self._depths.reach_all(seeds, NOWHERE)
+                self._depths.reach_all(seeds, self._distances.start)
         self._depths.spread(self.run)
 
     def _is_current(self, run: int, at: str) -> bool:

@@ -8,7 +8,8 @@ from crawler.model.states import check_transition
 from crawler.model.urls import hash64
 from ingest.memory.changes import ClosedFamily
 from ingest.memory.map_rows import MapPage
-from ingest.rules.page_state import MAX_REDIRECTS, decide_state, is_family_in_force, is_open, redirect_error
+from ingest.rules.depth import MAX_REDIRECTS
+from ingest.rules.page_state import decide_state, is_family_in_force, is_open, redirect_error
 from ingest.sqlite.store import Store
 
 
@@ -28,7 +29,11 @@ class StateDecider:
 
     def is_open(self, page: MapPage) -> bool:
         """Do the rules want this page visited?"""
-        return is_open(page.domain.klass, page.depth, page.trap, self._max_depth)
+        return is_open(page.domain.klass, page.depth, page.trap, self.is_past_redirect_limit(page), self._max_depth)
+
+    def is_past_redirect_limit(self, page: MapPage) -> bool:
+        """Do only too many redirects in a row lead to this page?"""
+        return self._store.distances.is_past_redirect_limit(page.reach)
 
     def decide(self, page: MapPage, *, new_run: bool = False) -> None:
         """Set the page's state and error from all that is known of it now."""
@@ -41,6 +46,7 @@ class StateDecider:
             domain.klass,
             page.depth,
             page.trap,
+            self._store.distances.is_past_redirect_limit(page.reach),
             page.visited,
             page.visit_error,
             page.redirect_error,
@@ -69,7 +75,7 @@ class StateDecider:
         self._store.changes.closed_families.append(closed)
 
     def judge_redirects(self, page: MapPage) -> None:
-        """A redirect was recorded: check every page whose chain of redirects now passes through it."""
+        """Check every page whose chain of redirects passes through this one: it redirects, or is visited after all."""
         affected = {page.id: page}
         edge = [page]
         for _ in range(MAX_REDIRECTS):
@@ -81,6 +87,8 @@ class StateDecider:
                 break
             affected.update((p.id, p) for p in edge)
         for reached in affected.values():
+            if reached.visited is None:
+                continue
             error = self._chain_error(reached)
             if error != reached.redirect_error:
                 reached.redirect_error = error
@@ -94,4 +102,5 @@ class StateDecider:
                 return redirect_error(chain, True)
             chain.append(here.redirect_to)
             here = self._store.page(here.redirect_to)
-        return redirect_error(chain, False)
+        ends_too_far = here is not page and here.visited is None and self.is_past_redirect_limit(here)
+        return redirect_error(chain, False, ends_too_far)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import get_args
 
 from crawler.database.map_errors import StoreError
+from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.workspace.control import StageControl
@@ -32,7 +33,8 @@ from ingest.upkeep.retention import drop_old_results
 log = logging.getLogger("sumi.ingest")
 
 BATCH = 2500  # results to a commit, at most: the more there are, the fewer rows are written twice
-_LINKS = 140_000  # … or that many links: they take the memory
+_LINKS = 140_000  # … or that many links: they take the memory …
+_CHARACTERS = 8 * MOST_CHARACTERS  # … or addresses of so many characters: ordinary ones have a quarter of it
 _SHARE = 150  # results that are read from one spool before the next has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them
@@ -145,11 +147,14 @@ class Ingest:
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
         self._later_runs = set()
-        links = 0
+        links = characters = 0
+        longest = longest_key(self.config.traps.max_url_length)
         waiting = sorted(self.readers, key=lambda name: (name == SCHEDULER, name))
         while waiting and len(batch) < BATCH and links < _LINKS:  # a long spool takes the room that others leave
             with_more: list[str] = []
             for writer in waiting:
+                if characters >= _CHARACTERS:
+                    return batch, positions, [self.readers[writer] for writer in positions]
                 reader = self.readers[writer]
                 before = place = reader.cursor
                 lines = reader.read(_SHARE)
@@ -166,6 +171,10 @@ class Ingest:
                         batch.append((result, line.body))
                         if isinstance(result, PageResult):
                             links += len(result.hrefs)
+                            characters += weight_of(result.base or "", result.hrefs, longest)
+                            if characters >= _CHARACTERS:
+                                reader.cursor = line.end  # the rest is for the next batch
+                                break
                     place = line.end
                 else:
                     if len(lines) == _SHARE:

@@ -16,7 +16,8 @@ from typing import get_args
 
 from crawler.database.map_errors import StoreError
 from crawler.model.errors import SumiError
-from crawler.model.records import Result, RunEvent
+from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
+from crawler.model.records import PageResult, Result, RunEvent
 from crawler.model.settings import Config
 from crawler.workspace.atomic import sync_file
 from crawler.workspace.door import ResultLogs
@@ -27,6 +28,7 @@ from ingest.apply import MapUpdater
 from ingest.sqlite.store import Difference, Store
 
 BATCH = 2000
+CHARACTERS = 8 * MOST_CHARACTERS  # of addresses in a batch
 _RESULTS = get_args(Result)
 Progress = Callable[[int, int], None]  # (bytes read, bytes in all)
 
@@ -143,17 +145,21 @@ def _build(
         damaged: list[tuple[str, Damage]] = []
         total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
-        taken = read = 0
+        taken = read = characters = 0
+        longest = longest_key(config.traps.max_url_length)
         for result, line in _in_order(results, list(ends), damaged):
             read += len(line) + 1
             if (until is not None and result.at > until) or (run is not None and result.run != run):
                 continue
             batch.append((result, line))
-            if len(batch) >= BATCH:
+            if isinstance(result, PageResult):
+                characters += weight_of(result.base or "", result.hrefs, longest)
+            if len(batch) >= BATCH or characters >= CHARACTERS:
                 updater.apply_batch(batch)
                 updater.commit()
                 taken += len(batch)
                 batch = []
+                characters = 0
                 if progress is not None:
                     progress(read, total)
         updater.apply_batch(batch)

@@ -61,6 +61,7 @@ class DepthSpread:
 
     def _reach(self, page: MapPage, reach: int) -> None:
         """Set the page's depths."""
+        was_past_redirect_limit = self._decider.is_past_redirect_limit(page)
         self._store.set_reach(page, reach)
         nearest = self._distances.nearest(reach)
         if page.domain.is_listed:  # its state stays, however near it is
@@ -71,6 +72,8 @@ class DepthSpread:
             self._decider.decide(page)
         else:  # the state depends on the least depth alone (an unvisited page may have been closed in the database)
             self._store.touch(page)
+        if was_past_redirect_limit and not self._decider.is_past_redirect_limit(page):
+            self._decider.judge_redirects(page)  # the chains that end here are no longer too long
         if page.visited is not None:
             self._spreading[page.id] = None
         elif self._held.hashes and hash64(page.key) in self._held.hashes and self._decider.is_open(page):

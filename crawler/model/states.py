@@ -57,7 +57,8 @@ _WITHIN_A_RUN: dict[PageState, frozenset[PageState]] = {
     # The result of its visit arrives after the event that closed the rest of its domain.
     _S.RATE_LIMITED: VISITED,
     _S.REQUEST_LIMIT_HIT: VISITED,
-    _S.FAILED: VISITED,
+    # … or a link leads to a page that only too many redirects in a row had led to.
+    _S.FAILED: VISITED | frozenset({_S.QUEUED}),
     # The ingest sees later that its redirect is part of a loop or of too long a chain.
     _S.PROCESSED: frozenset({_S.FAILED}),
     _S.BLACKLISTED: frozenset(),

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from crawler.model.page_claims import LONGEST_KEY, cut_domain, cut_key
 from crawler.model.settings import TRACKING_PARAMETERS
 from crawler.model.whatwg import PARSER, encoded
 
@@ -304,13 +305,19 @@ class Base:
         return directory + href
 
 
-def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", hash_: int = 0) -> Link:
+def _made(site: tuple[str, str, str], path: str, rest: str, longest: int, address: str = "", hash_: int = 0) -> Link:
     """The Link of a page on a site (see `LinkResolver._site`), by the path of its key and what is asked for there.
 
-    Where the key is the address itself, `hash_` is its hash.
+    Where the key is the address itself, `hash_` is its hash. A key over `longest` is cut; a wire URL over it that has a
+    shorter key (most of it is tracking parameters, say) is the key.
     """
     domain, key, wire = site
     text = key + path
+    if len(text) > longest:
+        text = cut_key(text, hash64(text))
+        return Link(text, text, cut_domain(domain, hash64(domain)), hash64(text))
+    if len(wire) + len(rest) > longest:
+        wire, rest = key, path
     if text == address:
         text = address  # one text in memory, not two
     else:
@@ -319,10 +326,11 @@ def _made(site: tuple[str, str, str], path: str, rest: str, address: str = "", h
 
 
 class LinkResolver:
-    """Addresses → Links: the page that is meant, under one set of tracking parameters."""
+    """Addresses → Links: the page that is meant, under one set of tracking parameters and one longest key."""
 
-    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS) -> None:
+    def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS, longest: int = LONGEST_KEY) -> None:
         self._tracking = _Tracking(tracking)
+        self._longest = longest
         self._sites: dict[str, tuple[str, str, str]] = {}
 
     def link(self, base: str, href: str) -> Link | None:
@@ -348,7 +356,8 @@ class LinkResolver:
         if site is None or not _is_plain(address, slash):
             return None
         rest = address[slash:]
-        return _made(site, rest[:-1] if rest.endswith("/") and rest != "/" else rest, rest, address, hash_)
+        path = rest[:-1] if rest.endswith("/") and rest != "/" else rest
+        return _made(site, path, rest, self._longest, address, hash_)
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. The parts that depend on the site alone are computed once per site."""
@@ -359,7 +368,7 @@ class LinkResolver:
         rest = href[slash:]
         if "#" in rest:
             rest = rest[: rest.index("#")]
-        return _made(self._sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest)
+        return _made(self._sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest, self._longest)
 
     def _site(self, site: str) -> tuple[str, str, str]:
         """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+from crawler.model.page_claims import longest_key, whole_length
 from crawler.model.settings import TrapSettings
 
 # A segment that is only a number, a date or an id, with at most a short word before it and a file ending.
@@ -37,8 +38,10 @@ class Family(NamedTuple):
 
 def shape_error(key: str, traps: TrapSettings) -> str | None:
     """The reason why this key alone is a trap (slug and words), or None."""
-    if traps.max_url_length and len(key) > traps.max_url_length:
-        return f"trap-url-length: the URL has {len(key):,} characters, more than {traps.max_url_length:,}"
+    length = whole_length(key)  # of a key that was too long to be stored
+    if length is not None or (traps.max_url_length and len(key) > traps.max_url_length):
+        longest = longest_key(traps.max_url_length)
+        return f"trap-url-length: the URL has {length or len(key):,} characters, more than {longest:,}"
     path = _path(key)
     if path == "/":
         return None

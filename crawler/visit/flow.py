@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
+from crawler.model.page_claims import longest_key
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
@@ -125,6 +126,7 @@ class _Flow:
         self.job = job
         self.settings = config.crawler
         self.agent = config.user_agent.crawler_name
+        self.longest_base = longest_key(config.traps.max_url_length)
         self.limit = config.network.max_body_size
         self.known = known
         self.is_listed = is_listed
@@ -260,7 +262,14 @@ class _Flow:
             found = kind or "something without a type"
             words = f"HEAD said {self.head_type}, GET sent {found}" if self.head_type else f"not HTML but {found}"
             raise self._mismatch(words, answer)
-        page = extract(body, content_type, url, self.settings.max_links_per_page, agent=self.agent)
+        page = extract(
+            body,
+            content_type,
+            url,
+            self.settings.max_links_per_page,
+            agent=self.agent,
+            longest_base=self.longest_base,
+        )
         hrefs = page.hrefs
         header = answer.headers.get("refresh")
         if header and (refresh := refresh_target(header)):

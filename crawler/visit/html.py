@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import ada_url
 
+from crawler.model.page_claims import LONGEST_KEY, links_within
 from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, decode, find_encoding
 from crawler.visit.scanner import LONGEST_ADDRESS, Element, scan
@@ -49,20 +50,33 @@ class Extracted:
     links_cut: int
 
 
-def extract(body: bytes, content_type: str | None, url: str, max_links: int, *, agent: str | None = None) -> Extracted:
-    """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises."""
+def extract(
+    body: bytes,
+    content_type: str | None,
+    url: str,
+    max_links: int,
+    *,
+    agent: str | None = None,
+    longest_base: int = LONGEST_KEY,
+) -> Extracted:
+    """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises.
+
+    A base over `longest_base` is no base. Links beyond what one page can claim are left out (`page_claims`).
+    """
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
     page = scan(_in_utf8(body, encoding), max_links, refresh_target, is_xml=is_xml)
     hrefs = page.addresses
     if not body.isascii():
         hrefs = list(dict.fromkeys(href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs))
+    base = url if page.base is None else _resolve_base(page.base, url, longest_base)
+    kept = links_within(base, hrefs)
     return Extracted(
         title=None if page.title is None else clean_title(page.title) or None,
-        base=url if page.base is None else _resolve_base(page.base, url),
-        hrefs=tuple(hrefs),
+        base=base,
+        hrefs=tuple(hrefs[:kept]),
         nofollow=_says_nofollow(page.elements, agent),
-        links_cut=page.left_out,
+        links_cut=page.left_out + len(hrefs) - kept,
     )
 
 
@@ -91,7 +105,7 @@ def _says_nofollow(elements: list[Element], agent: str | None) -> bool:
     return False
 
 
-def _resolve_base(href: str, url: str) -> str:
+def _resolve_base(href: str, url: str, longest: int) -> str:
     """The first `<base href>` decides, even if that means that there is none. Too long for an address, it is none."""
     if len(href) > LONGEST_HREF:
         return url
@@ -99,7 +113,7 @@ def _resolve_base(href: str, url: str) -> str:
         base = ada_url.URL(href, base=url)
     except ValueError:
         return url
-    return base.href if base.protocol in ("http:", "https:") else url
+    return base.href if base.protocol in ("http:", "https:") and len(base.href) <= longest else url
 
 
 def _in_page_encoding(href: str, encoding: str) -> str:

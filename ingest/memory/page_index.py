@@ -47,6 +47,7 @@ class PageIndex:
 
     def __init__(self, distances: Distances) -> None:
         self._distances = distances
+        self.parse_reach = distances.parse
         self.hashes = array("q", [0])
         self.domains = array("I", [0])
         self.reaches = array("I", [0])  # numbers into `values`

@@ -7,9 +7,13 @@ origins there are. Following a million links from pages with dozens of origins e
 
 The top bit of every field is a guard and always 0: it catches the borrow when two fields are compared.
 
+One more field, above those of the origins, counts redirects: a followed link begins again, a redirect is one more, and
+of several paths the fewest count. A page that is reached only through more than `MAX_REDIRECTS` redirects in a row is
+not visited. Redirects cost no depth, so nothing else would end a walk from one redirect to the next.
+
 Invariants:
 - no depth above `max_depth + 1` has a field value: deeper is not recorded;
-- `merge` only lowers depths or adds origins, so relaxation ends, in any order.
+- `merge` only lowers depths and redirects or adds origins, so relaxation ends, in any order.
 """
 
 from __future__ import annotations
@@ -17,6 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 NOWHERE = 0  # no followed path leads here
+MAX_REDIRECTS = 10  # in a row
+
+# Values of the field of redirects.
+_REDIRECT_BITS = 5
+_NO_REDIRECT = MAX_REDIRECTS + 2
+_TOO_MANY = 1
+_REDIRECT_GUARD = 1 << (_REDIRECT_BITS - 1)
 
 
 class Distances:
@@ -27,8 +38,14 @@ class Distances:
         self._top = max_depth + 2
         self.width = self._top.bit_length() + 1
         self._ones = sum(1 << (index * self.width) for index in range(max(origins, 1)))
-        self.guards = self._ones << (self.width - 1)
-        self._values = self.guards - self._ones
+        self._depth_guards = self._ones << (self.width - 1)
+        self._depth_values = self._depth_guards - self._ones
+        self._shift = max(origins, 1) * self.width  # of the field of redirects
+        self._depths = (1 << self._shift) - 1
+        self._redirect_guard = _REDIRECT_GUARD << self._shift
+        self.guards = self._depth_guards | self._redirect_guard
+        self.start = _NO_REDIRECT << self._shift  # a page that the crawl starts from: no link leads there, no redirect
+        self._values = self._depth_values | (self._redirect_guard - (1 << self._shift))
         self._nearest: dict[int, int | None] = {NOWHERE: None}
 
     def pack(self, depths: Iterable[tuple[int, int]]) -> int:
@@ -42,7 +59,7 @@ class Distances:
     def differences(self, before: int, after: int) -> Iterator[tuple[int, int]]:
         """The (origin, depth) pairs of `after` that `before` does not have. The cost is in the difference."""
         mask = (1 << self.width) - 1
-        changed = before ^ after
+        changed = (before ^ after) & self._depths
         while changed:
             origin = ((changed & -changed).bit_length() - 1) // self.width
             shift = origin * self.width
@@ -53,7 +70,7 @@ class Distances:
 
     def has_path(self, reach: int, origin: int) -> bool:
         """Does this reach hold a depth for this origin?"""
-        return (reach >> (origin * self.width)) & ((1 << self.width) - 1) != 0
+        return ((reach & self._depths) >> (origin * self.width)) & ((1 << self.width) - 1) != 0
 
     def vanished(self, before: int, after: int) -> list[int]:
         """Origins that `before` has a path from and `after` has not."""
@@ -66,7 +83,7 @@ class Distances:
             return known
         found = None
         for value in range(self._top, 0, -1):
-            if ((reach | self.guards) - value * self._ones) & self.guards:
+            if (((reach & self._depths) | self._depth_guards) - value * self._ones) & self._depth_guards:
                 found = self._top - value
                 break
         if len(self._nearest) > 200_000:  # a cache: it may be emptied at any time
@@ -79,10 +96,25 @@ class Distances:
 
         A page at max_depth + 1 for an origin is not crawled for that origin, so its links carry it no further.
         """
+        depths, guards = source & self._depths, self._depth_guards
         # A 1 at the foot of every field that holds at least 2.
-        deep_enough = (((source | self.guards) - 2 * self._ones) & self.guards) >> (self.width - 1)
-        kept = source & (deep_enough * ((1 << (self.width - 1)) - 1))
-        return kept if is_redirect else kept - deep_enough
+        deep_enough = (((depths | guards) - 2 * self._ones) & guards) >> (self.width - 1)
+        kept = depths & (deep_enough * ((1 << (self.width - 1)) - 1))
+        if not kept:
+            return NOWHERE
+        if not is_redirect:
+            return (kept - deep_enough) | self.start
+        left = max((source >> self._shift or _NO_REDIRECT) - 1, _TOO_MANY)
+        return kept | left << self._shift
+
+    def is_past_redirect_limit(self, reach: int) -> bool:
+        """Is a page with this reach reached only through more than `MAX_REDIRECTS` redirects in a row?"""
+        return reach >> self._shift == _TOO_MANY
+
+    def parse(self, stored: bytes) -> int:
+        """A stored reach. Programs before this one counted no redirects: then none were in a row."""
+        reach = int.from_bytes(stored, "little")
+        return reach | self.start if reach and not reach >> self._shift else reach
 
     def merge(self, target: int, arriving: int) -> int:
         """The nearer of the two for every origin."""
@@ -90,14 +122,11 @@ class Distances:
         not_less = ((target | guards) - arriving) & guards
         if not_less == guards:
             return target
-        keep = not_less - (not_less >> (self.width - 1))
+        depths, redirects = not_less & self._depth_guards, not_less & self._redirect_guard
+        keep = depths - (depths >> (self.width - 1)) | redirects - (redirects >> (_REDIRECT_BITS - 1))
         return (target & keep) | (arriving & (self._values ^ keep))
 
 
 def reach_bytes(reach: int) -> bytearray:
     """A reach as the database stores it: as few bytes as it needs. (sqlite3 adapts bytes, not bytearrays.)"""
     return bytearray(reach.to_bytes((reach.bit_length() + 7) // 8, "little"))
-
-
-def parse_reach(stored: bytes) -> int:
-    return int.from_bytes(stored, "little")

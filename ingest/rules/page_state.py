@@ -11,8 +11,7 @@ from crawler.model.records import FamilyEvent
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState, slug_of
 from crawler.rules.lists import DomainClass
-
-MAX_REDIRECTS = 10
+from ingest.rules.depth import MAX_REDIRECTS
 
 # Looking up an enum's member by its name costs as much as a function call, and this is done for every page.
 _QUALITY = DomainClass.QUALITY
@@ -34,15 +33,22 @@ CLOSED_AS: dict[str, tuple[PageState, str]] = {
 _PRECEDENCE = list(CLOSED_AS)
 
 
-def is_open(klass: DomainClass, nearest: int | None, trap: str | None, max_depth: int) -> bool:
+TOO_MANY_REDIRECTS = f"redirect-limit: more than {MAX_REDIRECTS} redirects in a row"
+
+
+def is_open(
+    klass: DomainClass, nearest: int | None, trap: str | None, is_past_redirect_limit: bool, max_depth: int
+) -> bool:
     """Do the rules want this page visited? (Then its visit's result counts, and not before.)"""
-    return not klass.is_listed and nearest is not None and nearest <= max_depth and trap is None
+    is_near = nearest is not None and nearest <= max_depth
+    return not klass.is_listed and is_near and trap is None and not is_past_redirect_limit
 
 
 def decide_state(
     klass: DomainClass,
     nearest: int | None,
     trap: str | None,
+    is_past_redirect_limit: bool,
     visited: PageState | None,
     visit_error: str | None,
     redirect_error: str | None,
@@ -53,8 +59,9 @@ def decide_state(
     """The page's state and its error message.
 
     `nearest`: its least depth over all origins; None: no followed path leads here. `trap`: the fault in the shape of
-    its URL. `visited`, `visit_error`: the outcome of this run's visit. `redirect_error`: the recorded redirects loop,
-    or are too many. `family_error`: its family of similar URLs is closed. `closed`: the reason its domain is closed.
+    its URL. `is_past_redirect_limit`: only too many redirects in a row lead here. `visited`, `visit_error`: the outcome
+    of this run's visit. `redirect_error`: the recorded redirects loop, or are too many. `family_error`: its family of
+    similar URLs is closed. `closed`: the reason its domain is closed.
     """
     if klass in LISTED_AS:
         return LISTED_AS[klass], None
@@ -64,6 +71,8 @@ def decide_state(
         return _DEPTH_EXCEEDED, None
     if trap is not None:
         return _FAILED, trap
+    if is_past_redirect_limit:
+        return _FAILED, TOO_MANY_REDIRECTS
     if visited is not None:
         if redirect_error is not None:
             return _FAILED, redirect_error
@@ -94,10 +103,11 @@ def stronger(one: str | None, other: str) -> str:
     return min(one, other, key=_PRECEDENCE.index)
 
 
-def redirect_error(chain: list[int], is_loop: bool) -> str | None:
-    """The fault in a chain of recorded redirects (the page ids passed, first to last); None: there is none."""
+def redirect_error(chain: list[int], is_loop: bool, ends_too_far: bool = False) -> str | None:
+    """The fault in a chain of recorded redirects (the page ids passed, first to last); None: there is none.
+
+    `ends_too_far`: its last page is not visited, because too many redirects lead there.
+    """
     if is_loop:
         return "redirect-loop: its redirects lead back to a page they passed"
-    if len(chain) - 1 > MAX_REDIRECTS:
-        return f"redirect-limit: more than {MAX_REDIRECTS} redirects in a row"
-    return None
+    return TOO_MANY_REDIRECTS if ends_too_far or len(chain) - 1 > MAX_REDIRECTS else None

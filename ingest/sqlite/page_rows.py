@@ -8,7 +8,7 @@ from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState
 from crawler.rules.traps import shape_error
 from ingest.memory.map_rows import MapDomain, MapPage
-from ingest.rules.depth import parse_reach
+from ingest.rules.depth import Distances
 from ingest.rules.page_state import priority
 
 _QUEUED = PageState.QUEUED
@@ -25,13 +25,13 @@ def domain_of_row(row: tuple[Any, ...]) -> int:
     return int(row[_DOMAIN_ID])
 
 
-def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings) -> MapPage:
+def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, distances: Distances) -> MapPage:
     """The page of a row of `PAGES`, as it is stored."""
     number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first = row
     page = MapPage(number, key, hash_, wire, domain, first, "")
     page.state = page.stored_state = PageState(state)
     page.error = error
-    page.reach = page.stored_reach = parse_reach(reach)
+    page.reach = page.stored_reach = distances.parse(reach)
     page.depth = depth
     page.seen_run = seen
     page.visited_run = page.stored_visited_run = visited

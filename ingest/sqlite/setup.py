@@ -13,7 +13,6 @@ from crawler.database.map_errors import StoreError
 from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
-from ingest.rules.depth import parse_reach
 from ingest.sqlite.run_rows import last_run
 from ingest.sqlite.schema import READING_INDEXES, SINCE_FORMAT_2, TABLES
 
@@ -107,7 +106,7 @@ def fill_index(db: sqlite3.Connection, index: PageIndex) -> None:
     while chunk := rows.fetchmany(_ROWS):
         hashes, stored, places = zip(*chunk, strict=True)
         for reach in set(stored) - numbers.keys():
-            numbers[reach] = index.reach_number(parse_reach(reach))
+            numbers[reach] = index.reach_number(index.parse_reach(reach))
         index.extend(
             hashes,
             [place >> 3 for place in places],

@@ -223,7 +223,7 @@ class Store:
     def _load_page(self, row: tuple[Any, ...]) -> MapPage:
         domain = self._domains.get(domain_of_row(row))
         assert domain is not None
-        page = page_of_row(row, domain, self.config.traps)
+        page = page_of_row(row, domain, self.config.traps, self.distances)
         self.loaded[page.id] = page
         if page.id in self.changes.moves:  # its depth has changed already; from here on the page itself has it
             del self.changes.moves[page.id]

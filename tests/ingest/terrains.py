@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -60,6 +61,11 @@ def terrains(draw: st.DrawFn, size: int = 6) -> Terrain:
             pages[key] = ("redirect", target) if target != key else ("links", [], False)
         else:
             pages[key] = ("error", draw(st.sampled_from(["dead_link", "unreachable", "failed", "content_mismatch"])))
+    free = [key for key in keys if is_listed(key) is None]
+    if len(free) > 14 and draw(st.booleans()):  # a chain of redirects that may be too long
+        chain = draw(st.permutations(free[1:]))[: draw(st.integers(11, 16))]
+        pages |= {source: ("redirect", target) for source, target in pairwise(chain)}
+        pages[free[0]] = ("links", [chain[0], *draw(st.lists(one, max_size=2))], False)
     terrain = Terrain(pages)
     for host in draw(st.lists(st.sampled_from(["one.test", "two.test", "sub.qb.test"]), max_size=2, unique=True)):
         mine = st.sampled_from([key for key in keys if domain(key) == host])
@@ -117,6 +123,7 @@ class Reading:
 def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
     """The map as a person would draw it with all pages at hand: go round until nothing changes."""
     depths: dict[tuple[str, str], int] = {}
+    hops: dict[str, int] = {}  # redirects in a row that lead to a page, the fewest of all paths
 
     def lower(key: str, origin: str, depth: int) -> bool:
         if depth > max_depth + 1 or depths.get((key, origin), depth + 1) <= depth:
@@ -134,12 +141,14 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
             is_listed(key) is None
             and near is not None
             and near <= max_depth
+            and hops[key] <= 10
             and key in terrain.pages
             and key not in terrain.unvisited
         )
 
     seen = {"https://qa.test/0", "https://qb.test/0"}
     for key in seen:
+        hops[key] = 0
         for origin in origins_of(key):
             lower(key, origin, 0)
     changed = True
@@ -156,6 +165,10 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
                     seen.add(target)
                     changed = True
                 if is_followed:
+                    passed = hops[key] + 1 if kind == "redirect" else 0
+                    if hops.get(target, passed + 1) > passed:
+                        hops[target] = passed
+                        changed = True
                     if is_listed(target) is None:
                         for origin in origins_of(target):
                             changed |= lower(target, origin, 0)
@@ -163,17 +176,18 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
                         if k == key and depth <= max_depth:
                             changed |= lower(target, origin, depth + (0 if kind == "redirect" else 1))
     redirects = {k: terrain.pages[k][1] for k in seen if is_visited(k) and terrain.pages[k][0] == "redirect"}
+    too_far = {key for key, passed in hops.items() if passed > 10}
     closed = _closed(terrain, [key for key in seen if is_visited(key)])
+
+    def state(key: str) -> tuple:
+        return _state(key, terrain, nearest(key), is_visited(key), redirects, max_depth, closed, too_far)
+
     return Reading(
-        {key: _state(key, terrain, nearest(key), is_visited(key), redirects, max_depth, closed) for key in seen},
+        {key: state(key) for key in seen},
         depths,
         links := _links(terrain, seen, is_visited),
         _references(links, seen),
-        {
-            key: 2 * near + (0 if origins_of(key) else 1)
-            for key in seen
-            if _state(key, terrain, near := nearest(key), is_visited(key), redirects, max_depth, closed)[0] == "queued"
-        },
+        {key: 2 * (nearest(key) or 0) + (0 if origins_of(key) else 1) for key in seen if state(key)[0] == "queued"},
     )
 
 
@@ -220,13 +234,15 @@ def _references(links: set[tuple[str, str, int]], seen: set[str]) -> dict[str, t
     return found
 
 
-def _state(key, terrain, near, is_visited, redirects, max_depth, closed) -> tuple:
+def _state(key, terrain, near, is_visited, redirects, max_depth, closed, too_far) -> tuple:
     if listed := is_listed(key):
         return listed, None
     if near is None:
         return "discovered", None
     if near > max_depth:
         return "depth_exceeded", None
+    if key in too_far:
+        return "failed", "redirect-limit"
     if is_visited:
         kind, *rest = terrain.pages[key]
         if kind == "error":
@@ -238,7 +254,7 @@ def _state(key, terrain, near, is_visited, redirects, max_depth, closed) -> tupl
                 if here in chain:
                     return "failed", "redirect-loop"
                 chain.append(here)
-            if len(chain) - 1 > 10:
+            if len(chain) - 1 > 10 or here in too_far:
                 return "failed", "redirect-limit"
         return "processed", None
     if key not in terrain.families.get(domain(key), {key}):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pytest
@@ -131,3 +131,31 @@ def test_references_to_a_listed_seed_are_counted_though_it_was_a_page_before(tmp
     rules = replace(config(tmp_path), blacklist=("bad.test", "qb.test"))
     found = read_database(ingest_all(rules, list(visits), batch))
     assert found.references == {listed: (3, frozenset(pages)) for listed in (seed, other)}
+
+
+@pytest.mark.parametrize("batch", [1, 4, 40])
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_walk_over_ever_new_redirects_ends_after_ten_in_whatever_order_they_come(
+    tmp_path: Path, batch: int, forgetful: bool
+) -> None:
+    """Redirects cost no depth. A link to one of the pages begins a new chain there."""
+    steps = [f"https://r{number}.test/" for number in range(30)]
+    seed = "https://qa.test/0"
+
+    def page(key: str, *hrefs: str) -> PageResult:
+        return PageResult(1, key, key, key.split("/")[2], AT, "processed", status=200, base=key, hrefs=hrefs)
+
+    def redirect(key: str, target: str) -> PageResult:
+        return PageResult(1, key, key, key.split("/")[2], AT, "processed", status=301, redirect=target)
+
+    chain: list[Result] = [redirect(*pair) for pair in pairwise(steps)]
+    side = "https://qa.test/side"
+    for name, links, ends in (("one", (side,), 11), ("two", (side, steps[5]), 16)):
+        results = [page(seed, steps[0], side), page(side, *links), *chain]
+        for number, order in enumerate((results, results[::-1], [*results[1::2], *results[::2]])):
+            folder = tmp_path / f"{name}-{number}"
+            folder.mkdir()
+            found = read_database(ingest_all(config(folder, 3), order, batch, forgetful=forgetful))
+            assert {key for key in found.pages if key in steps} == set(steps[: ends + 1])
+            assert all(found.pages[key] == ("failed", "redirect-limit") for key in steps[: ends + 1])
+            assert found.frontier.keys() == {"https://qb.test/0"}, "the other seed waits, and nothing else"

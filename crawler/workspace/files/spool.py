@@ -31,6 +31,7 @@ _SUFFIX = ".jsonl"
 _SEAL = b',"crc":"'
 _SEAL_LENGTH = len(_SEAL) + 8 + 2  # ,"crc":"01234567"}
 _CHUNK = 1 << 20
+_MOST_AT_ONCE = 8 << 20  # bytes of lines that one call of `read` returns, about: lines of megabytes are few at a time
 _SEALED_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _NAME = re.compile(r"(\d{12})\.jsonl", re.ASCII)
 
@@ -248,12 +249,15 @@ class Reader:
         self._is_unsynced = False
 
     def read(self, limit: int = 1000) -> list[Line]:
-        """Up to `limit` lines that are there now; the cursor moves past the last of them."""
+        """Up to `limit` lines that are there now, fewer if they are long; the cursor moves past the last of them."""
         lines: list[Line] = []
-        while len(lines) < limit:
+        size = 0
+        while len(lines) < limit and size < _MOST_AT_ONCE:
             if not self._open_current():
                 break
+            before = len(lines)
             got_any = self._read_chunk(lines, limit)
+            size += sum([len(line.body) for line in lines[before:]])
             if len(lines) >= limit:
                 break
             if not got_any and not self._step_to_next(lines):

@@ -150,8 +150,8 @@ def expected_states(budget: int = 40, query_variants: int = 4, scroll_length: in
     states = {key: state for state, keys in _FIXED.items() for key in keys.split()}
     for path in ("/", "/%C3%A4ste", "/moos"):
         states[f"https://{IDN_HOST}{path}"] = "processed"
-    for step in range(2, LADDER_HOPS + 1):
-        states[f"https://spiral-stair.test/step/{step}"] = "processed"
+    for step in range(LADDER_HOPS):  # the walk ends after ten redirects: the top is never found
+        states[f"https://spiral-stair.test/step/{step}"] = "failed"
     for day in range(1, query_variants + 1):
         states[f"https://chart-room.test/tides?day={day}"] = "processed"
     states[f"https://chart-room.test/tides?day={query_variants + 1}"] = "failed"

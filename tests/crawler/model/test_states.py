@@ -27,7 +27,7 @@ ALLOWED = {
     S.DEPTH_EXCEEDED: "queued processed dead_link unreachable rate_limited failed request_limit_hit content_mismatch",
     S.RATE_LIMITED: "processed dead_link unreachable failed request_limit_hit content_mismatch",
     S.REQUEST_LIMIT_HIT: "processed dead_link unreachable rate_limited failed content_mismatch",
-    S.FAILED: "processed dead_link unreachable rate_limited request_limit_hit content_mismatch",
+    S.FAILED: "queued processed dead_link unreachable rate_limited request_limit_hit content_mismatch",
     S.PROCESSED: "failed",
     S.BLACKLISTED: "",
     S.STUBBED: "",

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.model.page_claims import MOST_CHARACTERS
 from crawler.visit.html import (
     LONGEST_HREF,
     Extracted,
@@ -156,6 +157,23 @@ def test_a_title_keeps_no_half_of_a_surrogate_pair() -> None:
 )
 def test_the_first_base_that_can_be_one_counts(head: str, base: str) -> None:
     assert read(head + "<a href=x>").base == base
+
+
+def test_a_base_over_the_longest_key_is_no_base() -> None:
+    def base(length: int) -> str:
+        body = f"<base href=/{'b' * length}/><a href=x>".encode()
+        return extract(body, "text/html", URL, 10, longest_base=2000).base
+
+    assert len(base(1900)) > 1900
+    assert base(2000) == URL and base(60_000) == URL
+
+
+def test_the_links_of_a_page_have_a_bounded_length_together_and_those_left_out_are_counted() -> None:
+    body = (f"<base href=/{'b' * 1900}/>" + "".join(f"<a href=p{n}>" for n in range(10_000))).encode()
+    found = extract(body, "text/html", URL, 10_000, longest_base=2000)
+    assert len(found.hrefs) + found.links_cut == 10_000
+    assert sum(len(found.base) + len(href) for href in found.hrefs) <= MOST_CHARACTERS
+    assert len(found.hrefs) > 2000
 
 
 # --- nofollow

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.rules.depth import NOWHERE, Distances, parse_reach, reach_bytes
+from ingest.rules.depth import MAX_REDIRECTS, NOWHERE, Distances, reach_bytes
 from tests.ingest.terrains import Terrain, config, ingest_all, read_database, result_of
 
 Depths = dict[int, int]
@@ -28,7 +28,40 @@ def test_packing_loses_nothing(world: tuple[Distances, Depths, Depths]) -> None:
     reach = distances.pack(one.items())
     assert dict(distances.unpack(reach)) == one
     assert {origin for origin in range(40) if distances.has_path(reach, origin)} == one.keys()
-    assert parse_reach(reach_bytes(reach)) == reach
+    begun = distances.merge(reach, distances.start)
+    assert distances.parse(bytes(reach_bytes(begun))) == begun
+    assert dict(distances.unpack(begun)) == one
+
+
+@given(worlds())
+def test_a_reach_that_was_stored_before_redirects_were_counted_has_none_in_a_row(
+    world: tuple[Distances, Depths, Depths],
+) -> None:
+    distances, one, _ = world
+    reach = distances.pack(one.items())
+    parsed = distances.parse(bytes(reach_bytes(reach)))
+    assert parsed == (distances.merge(reach, distances.start) if one else NOWHERE)
+    assert not distances.is_past_redirect_limit(parsed)
+
+
+@given(worlds(), st.integers(0, 14), st.integers(0, 14))
+def test_more_than_ten_redirects_in_a_row_are_too_many_on_the_shortest_of_all_paths(
+    world: tuple[Distances, Depths, Depths], one: int, other: int
+) -> None:
+    distances, _, _ = world
+
+    def after(redirects: int) -> int:
+        reach = distances.merge(distances.pack([(0, 0)]), distances.start)
+        for _ in range(redirects):
+            reach = distances.arrival(reach, True)
+        return reach
+
+    assert distances.is_past_redirect_limit(after(one)) == (one > MAX_REDIRECTS)
+    assert distances.is_past_redirect_limit(distances.merge(after(one), after(other))) == (
+        min(one, other) > MAX_REDIRECTS
+    )
+    if distances.max_depth:
+        assert not distances.is_past_redirect_limit(distances.arrival(after(one), False)), "a link begins again"
 
 
 @given(worlds())

@@ -16,6 +16,7 @@ def decided(**changes: object) -> tuple[PageState, str | None]:
         "klass": DomainClass.DISCOVERED,
         "nearest": 1,
         "trap": None,
+        "is_past_redirect_limit": False,
         "visited": None,
         "visit_error": None,
         "redirect_error": None,
@@ -80,4 +81,5 @@ def test_a_larger_share_or_none_lifts_the_end_of_a_family() -> None:
 def test_ten_redirects_are_fine_and_eleven_too_many() -> None:
     assert redirect_error(list(range(11)), False) is None
     assert str(redirect_error(list(range(12)), False)).startswith("redirect-limit")
+    assert str(redirect_error([1, 2], False, ends_too_far=True)).startswith("redirect-limit")
     assert str(redirect_error([1, 2], True)).startswith("redirect-loop")
