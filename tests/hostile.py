@@ -9,7 +9,8 @@ Hosts are distinguished by SNI (the certificate) and Host header (the site):
 
 - `tricks.test` and every other name: the paths in `TRICKS`, robots.txt allows all; `/` links to all of them
 - `expired.test`, `self-signed.test`, `wrong-host.test`, `old-tls.test`, `plain-http.test`, `slow-tls.test`,
-  `silent.test` (accepts and says nothing), `hangs-up.test`, `resets.test`: no request gets through there
+  `silent.test` (accepts and says nothing), `hangs-up.test`, `resets.test`, `tickets.test` (session tickets without
+  end): no request gets through there
 - `*.traps.test`: `calendar`, `sessions`, `repeats`, `queries`, `million`, `deep`: sites without end
 - `robots-<what>.test`: a robots.txt that answers 503, 429, drip, reset, loop, foreign, huge, bom, delay …
 
@@ -464,6 +465,79 @@ def endless_body(x: Exchange) -> None:
         x.flood(repeated(b"<p>more</p>" * 1000))
 
 
+@trick("/truncated-gzip")
+def truncated_gzip(x: Exchange) -> None:
+    """A whole HTTP answer whose gzip stream ends in its middle."""
+    whole = gzip.compress(html("Cut off", "/plain") + b" ".join(b"%d" % n for n in range(5000)))
+    compressed(x, "gzip", whole[: len(whole) // 2])
+
+
+def empty_blocks() -> bytes:
+    """190 KB: 40 GB of empty deflate blocks, inside of two layers of gzip."""
+    with _bombs_lock:
+        if "empty blocks" not in _bombs:
+            block = b"\x00\x00\x00\xff\xff"  # a stored block of no bytes, not the last one
+            inner = zlib.compressobj(9, wbits=31)
+            piece = block * 200_000
+            data = b"".join(inner.compress(piece) for _ in range(40)) + inner.flush(zlib.Z_FULL_FLUSH)
+            # The middle layer is one compressed piece many times over, which compresses again.
+            outer = zlib.compressobj(9, wbits=31)
+            _bombs["empty blocks"] = b"".join(outer.compress(data) for _ in range(1000)) + outer.flush()
+        return _bombs["empty blocks"]
+
+
+@trick("/empty-blocks")
+def send_empty_blocks(x: Exchange) -> None:
+    compressed(x, "deflate, gzip, gzip", empty_blocks())
+
+
+@trick("/empty-members")
+def empty_members(x: Exchange) -> None:
+    compressed(x, "gzip, gzip", gzip.compress(gzip.compress(b"") * 200_000))
+
+
+@trick("/trailer-after-body")
+def trailer_after_body(x: Exchange) -> None:
+    x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n")
+    if x.method == "HEAD":
+        x.is_kept = True
+    else:
+        x.send(b"5\r\n<p>hi\r\n0\r\n")
+        x.flood(repeated(b"X-Trailer: more\r\n" * 100))
+
+
+# --- CPU and memory: small answers that are large work --------------------------------------------------------------
+
+FULL = 10 * 1024 * 1024  # bytes, the default of `max-body-size`
+
+
+def _squeezed(name: str, body: Callable[[], bytes]) -> None:
+    def answer(x: Exchange) -> None:
+        with _bombs_lock:
+            if name not in _pages:
+                _pages[name] = gzip.compress(body())
+            small = _pages[name]
+        compressed(x, "gzip", small)
+
+    TRICKS[name] = answer
+
+
+_pages: dict[str, bytes] = {}
+_squeezed("/unclosed-tags", lambda: b"<div>" * 6_000 + b"<b" * 1_000_000)
+_squeezed("/paragraphs", lambda: (b"<p>x" * (FULL // 4))[: FULL - 16])
+_squeezed("/meta-flood", lambda: b" " * 2000 + b"<meta " * 87_000 + b" charset=")
+_squeezed("/one-tag", lambda: b"<a " + b"x" * (FULL - 16))
+_squeezed("/attribute-flood", lambda: b"<a " + b"x=1 " * (FULL // 4 - 16))
+_squeezed(
+    "/query-flood",
+    lambda: (
+        b"<meta charset=gb18030>"
+        + b"".join(b'<a href="?q=%d%b">' % (n, "\u4e00\u9fa5\U0001f600".encode("gb18030") * 2000) for n in range(100))
+    ),
+)
+_squeezed("/controls", lambda: b"".join(b'<a href="/%d' % n + b"\x01" * 60_000 + b'">' for n in range(170)))
+
+
 # --- framing --------------------------------------------------------------------------------------------------------
 
 
@@ -758,9 +832,6 @@ def many_attributes(x: Exchange) -> None:
     x.page("Attributes", "/plain", body=f"<div {noise}></div>")
 
 
-_pages: dict[str, bytes] = {}
-
-
 @trick("/million-links")
 def million_links(x: Exchange) -> None:
     if "million" not in _pages:
@@ -851,6 +922,13 @@ def robots(x: Exchange) -> None:
         x.reply(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /private\n", "text/plain")
     elif what == "delay":
         x.reply(200, b"User-agent: *\nCrawl-delay: 0.5\n", "text/plain")
+    elif what == "digits":
+        x.reply(200, b"User-agent: *\nCrawl-delay: " + b"9" * 25 + b"\n", "text/plain")
+    elif what == "agents":
+        names = b"".join(b"User-agent: a%d\n" % n for n in range(16_000))
+        x.reply(200, names + b"".join(b"Disallow: /%d\n" % n for n in range(16_000)), "text/plain")
+    elif what.startswith("dense"):
+        x.reply(200, b"User-agent: *\n" + b"Disallow: /x\n" * 38_000, "text/plain")
     elif what == "long-delay":
         x.reply(200, b"User-agent: *\nCrawl-delay: 86400\n", "text/plain")
     elif what == "closed":
@@ -1003,6 +1081,9 @@ class HostileServer:
             if self._spoils_handshake(bare, name):
                 return
             context = self._default
+            if name == "tickets.test":  # TLS 1.3: session tickets without end, before any answer
+                context = self._context_for(name)
+                context.num_tickets = 1_000_000
             if name == "old-tls.test":
                 context = self._context_for(name)
                 with warnings.catch_warnings():

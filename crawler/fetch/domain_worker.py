@@ -18,7 +18,7 @@ from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
-from crawler.model.messages import BodyWanted, Pause, Request, Response
+from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response
 from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
@@ -76,7 +76,7 @@ class DomainWorker:
         self._hub = hub
         self._counts = counts
         self._clock = clock
-        self._robots = RobotsCache(control.workspace, lambda: clock().wall_ms)
+        self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
 
@@ -186,6 +186,8 @@ class DomainWorker:
             job = current.job
             log.exception("internal error while visiting %s", job.wire)
             error = f"internal-error: {type(problem).__name__}"
+            if isinstance(problem, MemoryError):
+                error = f"{LOCAL_SHORTAGE}: this machine has no memory left to read the page"
             return PageResult(job.run, job.key, job.wire, job.domain, "", "failed", error)
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:

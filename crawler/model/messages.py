@@ -42,6 +42,7 @@ class RetryCounts(NamedTuple):
 
 
 NO_RETRIES = RetryCounts()
+LOCAL_SHORTAGE = "local-shortage"  # the slug of a failure of this machine: out of memory, files or ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Response:
     body: bytes = b""
     is_cut: bool = False  # the body was longer than the request's limit
     elapsed: float = 0.0
+    is_truncated: bool = False  # the compressed body ended before its stream did
+    received_at: float | None = None  # when it was complete, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Failure:
     """No usable answer. `slug` is stable, `words` are for people.
 
     slugs: `timeout` `connection-refused` `connection-reset` `connection-failed` `dns` `dns-temporary` `tls`
-    `address-blocked` `bad-response` `early-close` `too-large` `bad-encoding`
+    `address-blocked` `bad-response` `early-close` `too-large` `bad-encoding` `too-costly` `local-shortage`
     """
 
     slug: str

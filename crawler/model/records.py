@@ -78,7 +78,8 @@ class PageResult(_Record, frozen=True, tag="page"):
 
     `state` is the word for `pages.state`. `base` and `hrefs` are raw, as the page wrote them. `redirect` is
     the absolute URL of a redirect that left the key. `closes` ends the domain's run together with this page,
-    in one line, so that no crash can keep one without the other.
+    in one line, so that no crash can keep one without the other. `truncated`: the compressed body ended before its
+    stream did, and the page was read as far as it came.
     """
 
     run: Number
@@ -102,6 +103,7 @@ class PageResult(_Record, frozen=True, tag="page"):
     boot: str = ""
     ledger: tuple[Exchange, ...] = ()
     closes: Closure | None = None
+    truncated: bool = False
 
 
 class RobotsResult(_Record, frozen=True, tag="robots"):

@@ -131,9 +131,12 @@ def _without_dots(host: str, port: str, rest: str) -> tuple[str, str, str]:
 
 def without_www(host: str) -> str:
     """The host without leading `www.`s, as far as something with a dot in it remains."""
-    while host.startswith("www.") and host.find(".", 4) > 4 and not host.endswith("."):
-        host = host[4:]
-    return host
+    if not host.startswith("www.") or host.endswith("."):
+        return host
+    start = 0
+    while host.startswith("www.", start) and host.find(".", start + 4) > start + 4:
+        start += 4
+    return host[start:]
 
 
 def _key_path(rest: str, tracking: _Tracking) -> str:

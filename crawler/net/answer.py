@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 
 from crawler.model.messages import BodyWanted, Request, Response
-from crawler.net.codings import BadEncoding, Collector, codings
-from crawler.net.connection import RECEIVE
+from crawler.net.codings import BadEncoding, Collector, codings, most_compressed
 from crawler.net.deadline import Deadline
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
 from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
@@ -18,21 +17,25 @@ DRAIN_SECONDS = 1.0
 
 
 def read_answer(
-    request: Request, receive: Callable[[], bytes], deadline: Deadline, start: float
+    request: Request, receive: Callable[[], bytes], tick: Callable[[], None], deadline: Deadline, start: float
 ) -> tuple[Response, bool, float]:
-    """The response, whether the connection can be kept, and for how long."""
+    """The response, whether the connection can be kept, and for how long.
+
+    `tick` is called now and then while a body is decoded: it looks at the deadline and lets other requests go on.
+    """
     source = Source(receive)
     head = read_head(source)
     body = Body(source, head, request.method)
-    content, is_cut = b"", False
+    content, is_cut, is_truncated = b"", False, False
     if body.length == 0:
         for _ in body.pieces():
             pass
     elif _is_wanted(request, head):
-        content, is_cut = _collect(request, head, body)
+        content, is_cut, is_truncated = _collect(request, head, body, tick)
     else:
         _drain(body, deadline)
-    response = Response(head.status, head.headers, content, is_cut, time.monotonic() - start)
+    elapsed = time.monotonic() - start
+    response = Response(head.status, head.headers, content, is_cut, elapsed, is_truncated, time.time())
     return response, body.is_exact and head.is_keep_alive, _keep_seconds(head)
 
 
@@ -45,12 +48,14 @@ def _is_wanted(request: Request, head: Head) -> bool:
     return media_type(content_type) is None or is_html(content_type)
 
 
-def _collect(request: Request, head: Head, body: Body) -> tuple[bytes, bool]:
+def _collect(request: Request, head: Head, body: Body, tick: Callable[[], None]) -> tuple[bytes, bool, bool]:
+    """The body, whether it was cut at the limit, and whether its compressed stream ended too early."""
     applied = codings(head.headers.get("content-encoding")) + codings(",".join(body.transfer_codings))
-    collector = Collector(applied, request.limit)
+    collector = Collector(applied, request.limit, tick)
     is_unsure = request.wanted is BodyWanted.HTML and media_type(head.headers.get("content-type")) is None
-    most_on_wire = request.limit + request.limit // 8 + RECEIVE
+    most_on_wire = most_compressed(request.limit)
     on_wire = 0
+    is_to_the_end = False
     try:
         for piece in body.pieces():
             on_wire += len(piece)
@@ -63,13 +68,16 @@ def _collect(request: Request, head: Head, body: Body) -> tuple[bytes, bool]:
                 if not is_html(None, collector.prefix(SNIFF_LENGTH)):
                     break
                 is_unsure = False
+        else:
+            is_to_the_end = True
     except TooLarge:
-        if not collector.size:
+        if not collector.size or body.is_complete:
             raise
         collector.is_cut = True
     if applied and on_wire and not collector.size and not collector.is_whole:
         raise BadEncoding("the compressed body ended before anything came out of it")
-    return collector.body(), collector.is_cut
+    is_truncated = bool(applied and on_wire and is_to_the_end and not collector.is_whole)
+    return collector.body(), collector.is_cut, is_truncated
 
 
 def _drain(body: Body, deadline: Deadline) -> None:

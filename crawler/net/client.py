@@ -91,7 +91,7 @@ class HttpClient:
         is_kept = False
         try:
             connection.send(line + self._common, deadline)
-            response, is_kept, keep = read_answer(request, connection.receive, deadline, start)
+            response, is_kept, keep = read_answer(request, connection.receive, connection.give_way, deadline, start)
             connection.reuse_until(time.monotonic() + keep)
             return response
         finally:

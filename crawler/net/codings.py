@@ -2,13 +2,17 @@
 
 A body goes through a chain of stages, outermost coding first. Every stage hands on pieces of at most `PIECE`
 bytes, so memory stays flat however far the input expands; the end of the chain stops at the limit.
+
+Work is bounded in every layer, not only at the end of the chain: 190 KB can hold 40 GB of empty deflate blocks inside
+two layers of gzip, from which nothing ever comes out. What one layer hands on to the next is compressed data, and may
+be no longer than compressed data on the wire; there are at most three layers; a layer has a limited number of parts.
 """
 
 from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import brotli  # type: ignore[import-untyped]
@@ -19,12 +23,18 @@ else:
     from backports import zstd
 
 PIECE = 64 * 1024
-MOST_CODINGS = 5
+MOST_CODINGS = 3  # browsers stop early, too, and no honest server needs more than two
+MOST_PARTS = 10_000  # gzip members or zstd frames of one layer; each costs its own set-up
+TICK = 1024 * 1024  # bytes of work between two looks at the deadline
 ZSTD_WINDOW_LOG = 23  # 8 MiB, the largest window that RFC 9659 allows
 
 
 class BadEncoding(Exception):
     """The body does not match its Content-Encoding."""
+
+
+class TooCostly(Exception):
+    """A body that takes more work to decode than any honest one."""
 
 
 class Stage(Protocol):
@@ -71,6 +81,8 @@ class Gzip:
                 return
 
     def _begin_member(self) -> None:
+        if self._members > MOST_PARTS:
+            raise TooCostly(f"more than {MOST_PARTS:,} gzip members in one body")
         self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
         self.is_finished = False
 
@@ -139,9 +151,13 @@ class Zstd:
     """zstd, several frames too."""
 
     def __init__(self) -> None:
+        self._frames = 0
         self._begin_frame()
 
     def _begin_frame(self) -> None:
+        self._frames += 1
+        if self._frames > MOST_PARTS:
+            raise TooCostly(f"more than {MOST_PARTS:,} zstd frames in one body")
         options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
         self._stream = zstd.ZstdDecompressor(options=options)
         self.is_finished = False
@@ -189,15 +205,27 @@ def codings(header: str | None) -> list[str]:
     return [name for name in names if name in STAGES]
 
 
-class Collector:
-    """The end of the chain: the decoded body, never longer than `limit`. `is_cut` once there was more."""
+def most_compressed(limit: int) -> int:
+    """The longest compressed form of a body of at most `limit` bytes that is read."""
+    return limit + limit // 8 + PIECE
 
-    def __init__(self, applied: Iterable[str], limit: int) -> None:
+
+class Collector:
+    """The end of the chain: the decoded body, never longer than `limit`. `is_cut` once there was more.
+
+    `tick` is called after every megabyte of work, in whatever layer; it may raise.
+    """
+
+    def __init__(self, applied: Iterable[str], limit: int, tick: Callable[[], None] | None = None) -> None:
         names = list(applied)
         if len(names) > MOST_CODINGS:
             raise BadEncoding(f"{len(names)} codings on top of each other")
         self._stages: list[Stage] = [STAGES[name]() for name in reversed(names)]
         self._limit = limit
+        self._tick = tick
+        self._work = 0  # bytes since the last tick
+        # Bytes that each layer but the last may still hand on.
+        self._allowance = [most_compressed(limit)] * len(self._stages)
         self._parts: list[bytes] = []
         self.size = 0
         self.is_cut = False
@@ -210,10 +238,23 @@ class Collector:
 
     def _run(self, index: int, data: bytes) -> bool:
         is_last = index + 1 == len(self._stages)
+        self._count(len(data))
         for piece in self._stages[index].pieces(data):
+            self._count(len(piece))
+            if not is_last:
+                self._allowance[index] -= len(piece)
+                if self._allowance[index] < 0:
+                    raise TooCostly("compressed data inside of compressed data that is longer than the body may be")
             if not (self._keep(piece) if is_last else self._run(index + 1, piece)):
                 return False
         return True
+
+    def _count(self, size: int) -> None:
+        self._work += size
+        if self._work >= TICK:
+            self._work = 0
+            if self._tick is not None:
+                self._tick()
 
     def _keep(self, piece: bytes) -> bool:
         room = self._limit - self.size

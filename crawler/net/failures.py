@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 import ssl
+from collections.abc import Callable
 
-from crawler.net.codings import BadEncoding
+from crawler.model.messages import LOCAL_SHORTAGE
+from crawler.net.codings import BadEncoding, TooCostly
 from crawler.net.connection import BadHostName
 from crawler.net.http1 import BadResponse, EarlyClose, TooLarge
 from crawler.net.resolver import Unresolvable
+
+SPARE_MEMORY = 4 * 1024 * 1024  # bytes, more than a TLS handshake takes
 
 # All that a server, a network or a name server can cause. Any other exception is a mistake in this program.
 EXPECTED = (
@@ -18,14 +22,28 @@ EXPECTED = (
     BadResponse,
     TooLarge,
     BadEncoding,
+    TooCostly,
     OSError,
     ValueError,  # also UnicodeError
     MemoryError,
 )
 
 
-def describe(error: Exception) -> tuple[str, str]:
-    """Slug and words of an error in `EXPECTED`."""
+def is_memory_short() -> bool:
+    """Can this process not allocate a few megabytes any more?"""
+    try:
+        bytearray(SPARE_MEMORY)
+    except MemoryError:
+        return True
+    return False
+
+
+def describe(error: Exception, *, is_memory_short: Callable[[], bool] = is_memory_short) -> tuple[str, str]:
+    """Slug and words of an error in `EXPECTED`. A shortage of this machine is never told as the server's fault."""
+    if isinstance(error, MemoryError):
+        return LOCAL_SHORTAGE, "this machine has no memory left"
+    if isinstance(error, OSError) and error.errno in SHORTAGE_WORDS and not isinstance(error, ssl.SSLError):
+        return LOCAL_SHORTAGE, SHORTAGE_WORDS[error.errno]
     if isinstance(error, Unresolvable):
         return error.slug, error.words
     if isinstance(error, TimeoutError):
@@ -33,6 +51,9 @@ def describe(error: Exception) -> tuple[str, str]:
     if isinstance(error, BadHostName):
         return "tls", "no certificate can contain this host name"
     if isinstance(error, ssl.SSLError):
+        # An allocation that fails inside OpenSSL comes out as any error: a key that is "too weak", a bad signature.
+        if getattr(error, "reason", None) in _OUT_OF_MEMORY or is_memory_short():
+            return LOCAL_SHORTAGE, "this machine has no memory left for TLS"
         return "tls", _tls_words(error)
     if isinstance(error, EarlyClose):
         return ("early-close" if error.got else "connection-reset"), str(error)
@@ -49,6 +70,7 @@ _BY_TYPE: dict[type[Exception], str] = {
     BadResponse: "bad-response",
     TooLarge: "too-large",
     BadEncoding: "bad-encoding",
+    TooCostly: "too-costly",
 }
 
 VERIFY_WORDS = {
@@ -102,5 +124,11 @@ CONNECTION_WORDS: dict[int, tuple[str, str]] = {
     errno.EHOSTUNREACH: ("connection-failed", "there is no route to the server"),
     errno.ENETUNREACH: ("connection-failed", "there is no route to the server's network"),
     errno.EADDRNOTAVAIL: ("connection-failed", "no local address or port is free for this"),
-    errno.EMFILE: ("connection-failed", "too many open files"),
 }
+SHORTAGE_WORDS: dict[int | None, str] = {
+    errno.EMFILE: "too many open files in this process",
+    errno.ENFILE: "too many open files on this machine",
+    errno.ENOMEM: "this machine has no memory left",
+    errno.ENOBUFS: "this machine has no memory left for connections",
+}
+_OUT_OF_MEMORY = frozenset({"MALLOC_FAILURE"})

@@ -186,6 +186,7 @@ class Body:
         self.transfer_codings: list[str] = []
         self.length: int | None = None  # None: not known beforehand
         self.is_chunked = False
+        self.is_complete = False  # every byte of the body has come, though perhaps not all of the trailer
         if method == "HEAD" or head.status in (204, 304):
             self.length = 0
             return
@@ -251,6 +252,7 @@ class Body:
                 raise BadResponse("a chunk without a valid size")
             size = int(match[1], 16)
             if size == 0:
+                self.is_complete = True
                 self._skip_trailer()
                 self.is_exact = not source.buffer
                 return
@@ -264,7 +266,7 @@ class Body:
         while line := self._source.line(LONGEST_LINE):
             size += len(line)
             if size > LONGEST_TRAILER:
-                raise TooLarge("a trailer without end")
+                raise TooLarge(f"a trailer of more than {LONGEST_TRAILER // 1024} KiB after the body")
 
 
 def _content_length(value: str | None) -> int | None:

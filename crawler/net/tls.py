@@ -42,8 +42,7 @@ class TlsSessions:
         with self._lock:
             return self._kept.pop(host, None)
 
-    def keep(self, host: str, sock: ssl.SSLSocket) -> None:
-        session = sock.session
+    def keep(self, host: str, session: ssl.SSLSession | None) -> None:
         if session is None:
             return
         with self._lock:

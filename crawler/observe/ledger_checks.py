@@ -121,7 +121,7 @@ class LedgerChecks:
 
     def _learn(self, record: RobotsResult, boot: int) -> None:
         last = max(record.ledger, key=lambda entry: entry.mono_ms + entry.elapsed_ms)
-        policy = policy_of(record)
+        policy = policy_of(record, self._config.user_agent.crawler_name)
         may_be_requested = policy.error is None or self._config.crawler.robots_unreachable == "allow"
         self._add_event(
             record.domain,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+from io import BytesIO
 
 import webencodings
 
@@ -14,6 +15,7 @@ from crawler.visit.scanner import scan
 PRESCAN_LENGTH = 1024
 LATE_LENGTH = 512 * 1024  # bytes that are searched for a `<meta>`
 FALLBACK = "windows-1252"
+PIECE = 256 * 1024  # bytes that are decoded at a time
 
 _SPACES = b"\t\n\x0c\r "
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
@@ -47,6 +49,22 @@ def decode(body: bytes, encoding: str) -> str:
         return body.decode("cp1252", "replace")
     text: str = found.codec_info.decode(body, "replace")[0]
     return text
+
+
+def recoded(body: bytes, encoding: str) -> bytes:
+    """The page in UTF-8, as `decode` reads it. In pieces: one character can make a text four times its bytes."""
+    found = webencodings.lookup(encoding)
+    if len(body) <= PIECE or found is None or encoding in ("utf-8", "replacement"):
+        return decode(body, encoding).encode("utf-8", "replace")
+    for mark, name in _BOMS:
+        if name == encoding and body.startswith(mark):
+            body = body[len(mark) :]
+    decoder = found.codec_info.incrementaldecoder("replace")
+    text = BytesIO()
+    for start in range(0, len(body), PIECE):
+        is_last = start + PIECE >= len(body)
+        text.write(decoder.decode(body[start : start + PIECE], is_last).encode("utf-8", "replace"))
+    return text.getvalue()
 
 
 @lru_cache(maxsize=256)

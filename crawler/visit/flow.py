@@ -22,7 +22,17 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
+from crawler.model.messages import (
+    LOCAL_SHORTAGE,
+    NO_RETRIES,
+    Answer,
+    BodyWanted,
+    Failure,
+    Pause,
+    Request,
+    Response,
+    RetryCounts,
+)
 from crawler.model.page_claims import longest_key
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config
@@ -38,7 +48,7 @@ MAX_ROBOTS_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # A retry would end the same way.
 UNREACHABLE_AT_ONCE = frozenset({"connection-refused", "tls", "dns", "address-blocked"})
-FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding"})
+FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding", "too-slow", "too-costly"})
 # Failures that are retried, and the state of the page after the last retry.
 _AFTER_RETRIES = {
     "connection-reset": PageState.UNREACHABLE,
@@ -105,17 +115,24 @@ def looks_like_page(url: str) -> bool:
     return not dot or not stem or extension.lower() in _PAGE_EXTENSIONS
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds of a Retry-After. A date is read against the server's own clock."""
+def retry_after(headers: Mapping[str, str], received_at: float | None = None) -> float | None:
+    """The seconds of a Retry-After. A date is read against the server's own clock, and without a `Date` against ours:
+    `received_at` is the answer's time, in seconds since 1970.
+    """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:12])
+    then = _seconds_of_date(value)
+    now = _seconds_of_date(headers.get("date", ""))
+    if now is None:
+        now = received_at
+    return None if then is None or now is None else max(0.0, then - now)
+
+
+def _seconds_of_date(text: str) -> float | None:
     try:
-        return max(
-            0.0,
-            (parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))).total_seconds(),
-        )
-    except (ValueError, TypeError, OverflowError):
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError):
         return None
 
 
@@ -187,9 +204,8 @@ class _Flow:
             elif is_head and answer.status in (405, 501):
                 return None
             elif 500 <= answer.status <= 599:
-                yield from self._try_again(
-                    PageState.FAILED, _http(answer.status), answer, retry_after(answer.headers) or 0.0
-                )
+                at_least = retry_after(answer.headers, answer.received_at) or 0.0
+                yield from self._try_again(PageState.FAILED, _http(answer.status), answer, at_least)
             else:
                 return answer
 
@@ -205,7 +221,7 @@ class _Flow:
 
     def _wait_out_429(self, answer: Response) -> Generator[Wish, Reply, None]:
         """Return once the page may be requested again; otherwise close the domain for this run."""
-        seconds = retry_after(answer.headers)
+        seconds = retry_after(answer.headers, answer.received_at)
         if seconds is None:
             seconds = self.settings.retry_delay / 1000
         may_wait = self.settings.on_429 == "wait" and not self.has_waited
@@ -284,6 +300,7 @@ class _Flow:
             hrefs=_without_userinfo(base or url, hrefs),
             nofollow=page.nofollow or header_says_nofollow(answer.headers.get("x-robots-tag"), self.agent),
             links_cut=page.links_cut,
+            truncated=answer.is_truncated,
         )
 
     # -- robots.txt ----------------------------------------------------------------------------------
@@ -322,7 +339,7 @@ class _Flow:
             learned = yield from self._ask_robots(host)
             if isinstance(learned, RobotsResult):
                 yield learned
-                return policy_of(learned)
+                return policy_of(learned, self.agent)
             words, at_least = learned
             pause = max(self.settings.robots_retry_delay / 1000 * 2**attempt, at_least or 0.0)
             if attempt == self.settings.robots_retries or pause * 1000 > self._longest_deferral():
@@ -330,9 +347,10 @@ class _Flow:
             if attempt == 0:
                 yield DomainEvent(self.job.run, self.job.domain, "", "deferred", detail=f"{host}/robots.txt: {words}")
             yield self._pause(pause, f"robots-deferred: {words}", number, attempt + 1)
-        result = self._robots(host, "unreachable", error=f"robots-unreachable: {words}")
+        is_ours = slug_of(words) == LOCAL_SHORTAGE  # no fault of the site
+        result = self._robots(host, "unreachable", error=words if is_ours else f"robots-unreachable: {words}")
         yield result
-        return policy_of(result)
+        return policy_of(result, self.agent)
 
     def _longest_deferral(self) -> float:
         settings = self.settings
@@ -370,11 +388,11 @@ class _Flow:
                 continue
             verdict = verdict_of_status(answer.status)
             if verdict is Verdict.DEFER:
-                return _http(answer.status), retry_after(answer.headers)
+                return _http(answer.status), retry_after(answer.headers, answer.received_at)
             if verdict is Verdict.ALLOW_ALL:
                 return self._robots(host, "allow-all", answer.status)
             text = text_of(answer.body)
-            delay = parse(text).crawl_delay(self.agent)
+            delay = parse(text, self.agent).crawl_delay(self.agent)
             return self._robots(host, "parsed", answer.status, body=text, crawl_delay=delay)
 
     @staticmethod
@@ -410,6 +428,7 @@ class _Flow:
         hrefs: tuple[str, ...] = (),
         nofollow: bool = False,
         links_cut: int = 0,
+        truncated: bool = False,
         redirect: str | None = None,
         closes: Closure | None = None,
     ) -> PageResult:
@@ -435,6 +454,7 @@ class _Flow:
             retries=self.retries,
             bytes=len(answer.body) if answer else 0,
             closes=closes,
+            truncated=truncated,
         )
 
     def _ended(

@@ -7,6 +7,7 @@ page, whatever fragments it is written with; a reference into the page itself is
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import ada_url
 
 from crawler.model.page_claims import LONGEST_KEY, links_within
 from crawler.visit.content_types import charset_of, media_type
-from crawler.visit.encoding import FALLBACK, decode, find_encoding
+from crawler.visit.encoding import FALLBACK, find_encoding, recoded
 from crawler.visit.scanner import LONGEST_ADDRESS, Element, scan
 
 LONGEST_TITLE = 500
@@ -92,7 +93,7 @@ def _in_utf8(body: bytes, encoding: str) -> bytes:
     """The page in UTF-8. What is already, or nearly, stays as it is: the scanner replaces single bytes itself."""
     if encoding == "utf-8" or (body.isascii() and encoding in _LIKE_ASCII):
         return body
-    return decode(body, encoding).encode("utf-8", "replace")
+    return recoded(body, encoding)
 
 
 def _says_nofollow(elements: list[Element], agent: str | None) -> bool:
@@ -127,13 +128,30 @@ def _in_page_encoding(href: str, encoding: str) -> str:
 
 
 def _escape(text: str, encoding: str) -> str:
-    codec = _PYTHON_NAMES.get(encoding, encoding)
+    """The text's bytes as %XX. A character that the encoding does not have is written as its number."""
     try:
-        return "".join(f"%{byte:02X}" for byte in text.encode(codec))
+        data = text.encode(_PYTHON_NAMES.get(encoding, encoding), _AS_NUMBER)
     except (UnicodeError, LookupError):
-        if len(text) == 1:
-            return f"%26%23{ord(text)}%3B"
-    return "".join(_escape(character, encoding) for character in text)
+        data = "".join(f"\0{ord(character)}\0" for character in text).encode()
+    # Numbers stand between zeros, which no character of the text is encoded with.
+    pieces = data.split(b"\0")
+    return "".join(
+        [f"%26%23{piece.decode()}%3B" if place % 2 else _percent(piece) for place, piece in enumerate(pieces)]
+    )
+
+
+def _percent(data: bytes) -> str:
+    return "%" + data.hex("%").upper() if data else ""
+
+
+def _number_between_zeros(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(f"\0{ord(character)}\0" for character in missing), error.end
+
+
+_AS_NUMBER = "sumi-ripple-number-between-zeros"
+codecs.register_error(_AS_NUMBER, _number_between_zeros)
 
 
 # Encodings in which a page of ASCII bytes is the same in UTF-8. Those with escapes are not among them.

@@ -14,19 +14,23 @@ Reading:
 - the longest path that matches decides, `Allow` wins a tie; `*` and a final `$` are the only special characters;
 - both sides are brought to one percent-encoding before they are compared (§2.2.2);
 - `Crawl-delay` is not in the RFC: it holds for the agents named so far in its group; the longest one counts.
+
+Time and memory grow with the file's length and no faster: the rules of a group are kept once, however many agents it
+names, and with `agent` given, only the groups that concern that agent are kept.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from crawler.model.records import RobotsResult
 
 MAX_BYTES = 500 * 1024  # the rest of a longer file is not read (§2.5)
 FRESH_SECONDS = 24 * 3600  # §2.4
+LONGEST_DELAY = 4_000_000.0  # seconds; a longer Crawl-delay is read as this one, whose milliseconds fit 32 bits
 
 _RULES = {
     "allow": True,
@@ -40,7 +44,7 @@ _RULES = {
 _AGENT = {"user-agent", "useragent", "user agent"}
 _DELAY = {"crawl-delay", "crawldelay", "crawl delay"}
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE = re.compile(r"[^\r\n]+")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|([^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=])")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -92,19 +96,32 @@ class Rule:
         return path.find(last, place) >= 0
 
 
-@dataclass(slots=True, eq=False)
 class _Group:
-    rules: list[Rule] = field(default_factory=list)
-    delay: float | None = None
+    """The lines that follow some `User-agent` lines. Every agent named in those lines refers to the same group."""
+
+    __slots__ = ("delays", "rules")
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+        self.delays: list[float] = []
+
+
+_Agent = list[tuple[_Group, int]]  # the groups that name an agent, each with the number of delays before its name
 
 
 class Rules:
     """One parsed robots.txt."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_agents",)
 
-    def __init__(self, groups: dict[str, _Group]) -> None:
-        self._groups = groups
+    def __init__(self, agents: dict[str, _Agent]) -> None:
+        self._agents = agents
+
+    @property
+    def count(self) -> int:
+        """Rules that are kept, each once."""
+        groups = {id(group): group for agent in self._agents.values() for group, _ in agent}
+        return sum(len(group.rules) for group in groups.values())
 
     def allows(self, url: str, agent: str) -> bool:
         """May `agent` (a product token) request this URL? /robots.txt itself may always be asked for."""
@@ -118,60 +135,62 @@ class Rules:
 
     def crawl_delay(self, agent: str) -> float | None:
         """Seconds between requests that the site asks of `agent`."""
-        group = self._group(agent)
-        return None if group is None else group.delay
+        delays = [max(group.delays[before:], default=None) for group, before in self._agent(agent)]
+        return max((delay for delay in delays if delay is not None), default=None)
 
-    def _group(self, agent: str) -> _Group | None:
-        return self._groups.get(agent.lower()) or self._groups.get("*")
+    def _agent(self, agent: str) -> _Agent:
+        return self._agents.get(agent.lower()) or self._agents.get("*") or []
 
     def _deciding(self, url: str, agent: str) -> Rule | None:
-        group = self._group(agent)
-        if group is None or not group.rules:
+        groups = [group for group, _ in self._agent(agent) if group.rules]
+        if not groups:
             return None
         path = path_of(url)
         if path == "/robots.txt":
             return None
         best: Rule | None = None
-        for rule in group.rules:
-            is_better = best is None or rule.length > best.length or (rule.length == best.length and rule.is_allow)
-            if is_better and rule.matches(path):
-                best = rule
+        for group in groups:
+            for rule in group.rules:
+                is_better = best is None or rule.length > best.length or (rule.length == best.length and rule.is_allow)
+                if is_better and rule.matches(path):
+                    best = rule
         return best
 
 
 ALLOW_ALL = Rules({})
 
 
-def parse(body: bytes | str) -> Rules:
-    """The rules of a robots.txt, whatever it holds: no input is an error."""
-    groups: dict[str, _Group] = {}
-    agents: list[_Group] = []
+def parse(body: bytes | str, agent: str | None = None) -> Rules:
+    """The rules of a robots.txt, whatever it holds: no input is an error.
+
+    With `agent`, only the groups of that agent and of `*` are kept. Without, those of all agents, for people.
+    """
+    wanted = None if agent is None else {agent.lower(), "*"}
+    agents: dict[str, _Agent] = {}
+    named: set[str] = set()  # the agents of the group that is being read, as far as they are wanted
+    group = _Group()
     has_rules = False
-    for line in _LINE_END.split(text_of(body)):
-        split = _split(line)
+    for line in _LINE.finditer(text_of(body)):
+        split = _split(line[0])
         if split is None:
             continue
         name, value = split
         if name in _AGENT:
             if has_rules:
-                agents, has_rules = [], False
+                named, group, has_rules = set(), _Group(), False
             token = _token_of(value)
-            if token is not None:
-                group = groups.setdefault(token, _Group())
-                if group not in agents:
-                    agents.append(group)
+            if token is not None and token not in named and (wanted is None or token in wanted):
+                named.add(token)
+                agents.setdefault(token, []).append((group, len(group.delays)))
         elif name in _DELAY:
             delay = _delay_of(value)
-            if delay is not None:
-                for group in agents:
-                    group.delay = delay if group.delay is None else max(delay, group.delay)
+            if delay is not None and named:
+                group.delays.append(delay)
         elif name in _RULES:
             has_rules = True
-            if value:  # an empty path says nothing
-                rules = _rules_of(_RULES[name], value, line)
-                for group in agents:
-                    group.rules.extend(rules)
-    return Rules(groups)
+            if value and named:  # an empty path says nothing
+                group.rules.extend(_rules_of(_RULES[name], value, line[0]))
+    return Rules(agents)
 
 
 def text_of(body: bytes | str) -> str:
@@ -233,7 +252,7 @@ def _token_of(value: str) -> str | None:
 
 def _delay_of(value: str) -> float | None:
     match = _NUMBER.match(value)
-    return float(match[0]) if match and len(match[0]) < 20 else None
+    return min(float(match[0]), LONGEST_DELAY) if match else None
 
 
 def _rules_of(is_allow: bool, value: str, line: str) -> list[Rule]:
@@ -269,13 +288,13 @@ class Policy:
     @property
     def crawl_delay_ms(self) -> int:
         """The delay in whole milliseconds, never a fraction shorter than asked for."""
-        return 0 if self.crawl_delay is None else math.ceil(self.crawl_delay * 1000)
+        return 0 if self.crawl_delay is None else math.ceil(min(self.crawl_delay, LONGEST_DELAY) * 1000)
 
 
-def policy_of(result: RobotsResult) -> Policy:
-    """The policy of a recorded answer."""
+def policy_of(result: RobotsResult, agent: str | None = None) -> Policy:
+    """The policy of a recorded answer, for one agent or for all."""
     if result.outcome == "parsed":
-        return Policy(parse(result.body or ""), result.crawl_delay)
+        return Policy(parse(result.body or "", agent), result.crawl_delay)
     if result.outcome == "unreachable":
         return Policy(error=result.error or "robots-unreachable: robots.txt could not be read")
     return Policy()

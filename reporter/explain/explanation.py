@@ -142,8 +142,8 @@ def _robots(config: Config, row: tuple[DomainRow, str | None, str | None] | None
     domain, text, fetched = row
     if domain.robots_outcome == "unreachable":
         return Robots("unreachable", fetched, None, config.crawler.robots_unreachable == "allow", None)
-    rules = robots.parse(text or "") if domain.robots_outcome == "parsed" else robots.ALLOW_ALL
     agent = config.user_agent.crawler_name
+    rules = robots.parse(text or "", agent) if domain.robots_outcome == "parsed" else robots.ALLOW_ALL
     return Robots(
         domain.robots_outcome, fetched, rules.rule_for(wire, agent), rules.allows(wire, agent), domain.crawl_delay
     )

@@ -479,3 +479,29 @@ def test_every_trick_ends_in_an_answer_or_a_failure(server: HostileServer) -> No
             for answer in (head(client, path), get(client, path)):
                 assert isinstance(answer, Response | Failure)
         assert client.idle_connections <= 1
+
+
+# --- work and floods
+
+
+def test_session_tickets_without_end_are_not_read_without_end(client: HttpClient) -> None:
+    """`SSL_read` on the socket itself never returned, and no deadline was looked at."""
+    failure = failed(get(client, "/plain", "tickets.test"))
+    assert failure.slug == "bad-response"
+    assert "TLS messages" in failure.words
+
+
+def test_a_truncated_gzip_body_is_marked(client: HttpClient) -> None:
+    cut, whole = answered(get(client, "/truncated-gzip")), answered(get(client, "/gzip"))
+    assert (cut.is_truncated, whole.is_truncated) == (True, False)
+    assert b"Cut off" in cut.body
+
+
+def test_a_flood_of_trailers_after_a_body_is_named(client: HttpClient) -> None:
+    failure = failed(get(client, "/trailer-after-body"))
+    assert (failure.slug, "trailer" in failure.words) == ("too-large", True)
+
+
+@pytest.mark.parametrize("path", ["/empty-blocks", "/empty-members"])
+def test_compressed_work_without_output_is_too_costly(client: HttpClient, path: str) -> None:
+    assert failed(get(client, path)).slug == "too-costly"

@@ -119,7 +119,7 @@ def test_a_connection_that_rested_too_long_is_closed(connector: Connector, serve
     connection.reuse_until(0.0)
     idle.put(connection)
     assert idle.pop(connection.origin) is None
-    assert (len(idle), connection._sock.fileno()) == (0, -1)
+    assert (len(idle), connection._stream._sock.fileno()) == (0, -1)
 
 
 def test_connections_of_other_origins_are_not_handed_out(connector: Connector, server: HostileServer) -> None:

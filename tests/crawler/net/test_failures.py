@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from crawler.net.codings import BadEncoding
+from crawler.net.codings import BadEncoding, TooCostly
 from crawler.net.connection import BadHostName
 from crawler.net.failures import CONNECTION_WORDS, EXPECTED, REASON_WORDS, VERIFY_WORDS, describe
 from crawler.net.http1 import BadResponse, EarlyClose, TooLarge
@@ -51,7 +51,11 @@ def certificate_error(code: int) -> ssl.SSLCertVerificationError:
         (OSError("without a number"), "connection-failed"),
         (ValueError("x"), "bad-response"),
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "x"), "bad-response"),
-        (MemoryError(), "bad-response"),
+        (MemoryError(), "local-shortage"),
+        (OSError(errno.EMFILE, "x"), "local-shortage"),
+        (OSError(errno.ENFILE, "x"), "local-shortage"),
+        (OSError(errno.ENOMEM, "x"), "local-shortage"),
+        (TooCostly("x"), "too-costly"),
     ],
 )
 def test_every_expected_error_has_its_slug_and_words(error: Exception, slug: str) -> None:
@@ -86,3 +90,11 @@ def test_a_code_that_is_not_listed_is_told_in_openssl_s_words() -> None:
 
 def test_a_mistake_in_the_program_is_not_expected() -> None:
     assert not isinstance(AttributeError(), EXPECTED)
+
+
+def test_a_failure_in_tls_while_memory_is_short_is_a_local_shortage() -> None:
+    """OpenSSL reports a failed allocation as any error: here as a key that is too weak."""
+    error = tls_error("EE_KEY_TOO_SMALL")
+    assert describe(error, is_memory_short=lambda: True)[0] == "local-shortage"
+    assert describe(error, is_memory_short=lambda: False) == ("tls", "the certificate's key is too weak")
+    assert describe(tls_error("MALLOC_FAILURE"), is_memory_short=lambda: False)[0] == "local-shortage"

@@ -12,7 +12,7 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.net.codings import PIECE, BadEncoding, Collector, codings
+from crawler.net.codings import PIECE, BadEncoding, Collector, TooCostly, codings
 from crawler.net.http1 import (
     LONGEST_HEAD,
     MOST_CHUNKS,
@@ -24,7 +24,7 @@ from crawler.net.http1 import (
     TooLarge,
     read_head,
 )
-from tests.hostile import raw_deflate
+from tests.hostile import empty_blocks, raw_deflate
 
 
 def source_of(data: bytes, step: int = 7) -> Source:
@@ -368,3 +368,30 @@ def test_stacks_without_end_are_refused() -> None:
 )
 def test_content_encoding_headers(header: str | None, names: list[str]) -> None:
     assert codings(header) == names
+
+
+def test_40_gb_of_empty_blocks_in_200_kb_end_as_too_costly() -> None:
+    """The last layer puts nothing out: the limit on the body alone never stopped it."""
+    data = empty_blocks()
+    assert len(data) < 250_000
+    with pytest.raises(TooCostly):
+        undo(["deflate", "gzip", "gzip"], data)
+
+
+@pytest.mark.parametrize("name", ["gzip", "zstd"])
+def test_a_body_of_countless_empty_parts_ends_as_too_costly(name: str) -> None:
+    with pytest.raises(TooCostly):
+        undo([name], PRESSES[name](b"") * 20_000, step=PIECE)
+
+
+def test_the_deadline_is_looked_at_while_a_body_is_decoded() -> None:
+    looks = []
+    collector = Collector(["gzip"], 10**8, lambda: looks.append(1))
+    collector.feed(gzip.compress(bytes(20 * 1024 * 1024)))
+    assert len(looks) >= 19
+
+
+def test_a_stream_that_ends_too_early_is_not_whole() -> None:
+    data = gzip.compress(b"text " * 1000)
+    assert not undo(["gzip"], data[:-10]).is_whole
+    assert undo(["gzip"], data).is_whole

@@ -165,13 +165,11 @@ def test_a_machine_without_a_trust_store_gets_certifi_s(tmp_path: Path, monkeypa
 
 
 def test_sessions_are_kept_for_a_bounded_number_of_hosts() -> None:
-    class Sock:
-        session = object()
-
+    session = object()
     sessions = TlsSessions()
     for number in range(KEPT_SESSIONS + 10):
-        sessions.keep(f"h{number}.test", Sock())  # type: ignore[arg-type]
+        sessions.keep(f"h{number}.test", session)  # type: ignore[arg-type]
     assert len(sessions._kept) == KEPT_SESSIONS
     assert sessions.pop("h0.test") is None
-    assert sessions.pop("h10.test") is Sock.session
+    assert sessions.pop("h10.test") is session
     assert sessions.pop("h10.test") is None

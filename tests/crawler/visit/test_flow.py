@@ -339,6 +339,14 @@ def test_retry_after_is_seconds_or_a_date_by_the_servers_own_clock(
     assert retry_after(headers) == seconds
 
 
+@pytest.mark.parametrize("date", ["", "not a date", "Thu, 99 Foo 2026 00:00:00 GMT"])
+def test_a_retry_after_as_a_date_without_a_date_is_read_against_our_clock(date: str) -> None:
+    headers = {"retry-after": "Thu, 01 Jan 1970 01:00:00 GMT", "date": date}
+    assert retry_after(headers, 3000.0) == 600.0
+    assert retry_after(headers, 4000.0) == 0.0, "a date that has passed"
+    assert retry_after(headers) is None
+
+
 def test_a_429_is_waited_out_once_where_the_config_says_so() -> None:
     limited = response(429, {"retry-after": "30"})
     walk = Walk(limited, OK_HEAD, OK_GET, on_429="wait")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.model.records import RobotsResult
-from crawler.visit.robots import MAX_BYTES, Verdict, parse, policy_of, text_of, verdict_of_status
+from crawler.visit.robots import LONGEST_DELAY, MAX_BYTES, Verdict, parse, policy_of, text_of, verdict_of_status
 
 URL = "https://site.test"
 
@@ -187,3 +187,33 @@ def test_status_codes_say_read_allow_or_wait() -> None:
 def test_a_delay_is_never_rounded_down() -> None:
     result = RobotsResult(1, "d", "d", "", "parsed", 200, "", crawl_delay=0.1234)
     assert policy_of(result).crawl_delay_ms == 124
+
+
+def test_a_file_of_16000_agents_and_as_many_rules_keeps_each_rule_once() -> None:
+    """Every rule once stood in the group of every agent: 3.4 GB for 499 KB."""
+    agents = "".join(f"User-agent: a{number}\n" for number in range(16_000))
+    robots = agents + "".join(f"Disallow: /{number}\n" for number in range(13_000))
+    rules = parse(robots)
+    assert rules.count == 13_000
+    assert not rules.allows(URL + "/12999", "a15999")
+    assert parse(robots, "SumiRipple").count == 0, "none of them concerns us"
+    assert parse(robots, "a7").count == 13_000
+
+
+@pytest.mark.parametrize("agent", ["SumiRipple", "other", "third"])
+def test_the_groups_that_concern_an_agent_decide_as_all_groups_do(agent: str) -> None:
+    robots = (
+        "User-agent: other\nUser-agent: *\nDisallow: /a\nCrawl-delay: 3\n\nUser-agent: sumiripple\nAllow: /a/b\n"
+        "Disallow: /a\n\nUser-agent: *\nDisallow: /c\nCrawl-delay: 5\nUser-agent: third\nCrawl-delay: 7\n"
+    )
+    whole, own = parse(robots), parse(robots, agent)
+    for path in ("/", "/a", "/a/b", "/c", "/d"):
+        assert own.rule_for(URL + path, agent) == whole.rule_for(URL + path, agent)
+    assert own.crawl_delay(agent) == whole.crawl_delay(agent)
+
+
+@pytest.mark.parametrize("digits", [19, 20, 25, 400])
+def test_a_delay_of_many_digits_is_too_long_and_not_ignored(digits: int) -> None:
+    delay = parse(f"User-agent: *\nCrawl-delay: {'9' * digits}\n").crawl_delay("SumiRipple")
+    assert delay == LONGEST_DELAY
+    assert policy_of(RobotsResult(1, "a.test", "a.test", "", "parsed", 200, "", 1e25)).crawl_delay_ms < 2**32
