@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import orjson
+from ada_url import idna
 
 MOST = 300  # characters of a text that is shown; the rest is cut off
 
@@ -34,6 +35,26 @@ def plain(text: str, most: int = MOST) -> str:
         return text.strip(" ") if "  " not in text else _BLANKS.sub(" ", text).strip(" ")
     line = _HOSTILE.sub("\ufffd", _UNSEEN.sub("", _BLANKS.sub(" ", text[: 4 * most]))).strip(" ")
     return line if len(line) <= most and len(text) <= 4 * most else line[: most - 1] + "…"
+
+
+def unicode_domain(domain: str) -> str | None:
+    """An internationalised domain in Unicode; None for a domain that is plain ASCII, or that cannot be decoded."""
+    if "xn--" not in domain:
+        return None
+    try:
+        found = idna.decode(domain)
+        if idna.encode(found).decode("ascii") != domain:
+            return None
+    except (ValueError, UnicodeError):
+        return None
+    text = plain(found)
+    return text if text != domain and "\ufffd" not in text else None
+
+
+def domain_words(domain: str, most: int = MOST) -> str:
+    """A domain for people: `blätterwald.test (xn--bltterwald-r5a.test)`. Letters that look alike differ in punycode."""
+    shown = unicode_domain(domain)
+    return plain(domain, most) if shown is None else plain(f"{shown} ({domain})", most)
 
 
 def markdown(text: str, most: int = MOST) -> str:

@@ -91,6 +91,30 @@ class LinkedDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class Referrer:
+    """A page of a quality domain that links to a page of a candidate."""
+
+    page: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A discovered domain that quality domains link to."""
+
+    domain: str
+    klass: str
+    quality_domains: int  # different ones that link there
+    links: int
+    depth: int | None  # the least of its pages
+    title: str | None  # of its front page, if that was crawled
+    crawled: int
+    known: int
+    referrers: tuple[Referrer, ...]
+    why: tuple[str, ...]  # why no more of it was crawled; empty: every known page was
+
+
+@dataclass(frozen=True, slots=True)
 class LinkBack:
     domain: str
     klass: str
@@ -156,6 +180,8 @@ class Figures:
     top_stubbed: list[Reference] = field(default_factory=list)
     top_linked: list[LinkedDomain] = field(default_factory=list)
     linked_total: int = 0
+    candidates: list[Candidate] = field(default_factory=list)
+    candidates_total: int = 0
     top_linking_back: list[LinkBack] = field(default_factory=list)
     linking_back_total: int = 0
     dead_links: list[FixableLink] = field(default_factory=list)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.error_categories import ERROR_WORDS
-from reporter.escape import counted, json_text, plain
+from reporter.escape import counted, domain_words, json_text, plain
 from reporter.figures import Figures, duration_words, is_listed, whole_seconds
 from reporter.survey import survey
 
@@ -129,7 +129,7 @@ def _overview(figures: Figures) -> list[str]:
     if overall.errors:
         lines += ["", *columns(("error", "pages"), _error_rows(figures))]
     if figures.rate_limited:
-        names = [plain(row.domain) for row in figures.rate_limited]
+        names = [domain_words(row.domain) for row in figures.rate_limited]
         more = f" and {counted(len(names) - 5, 'other')}" if len(names) > 5 else ""
         lines += ["", f"Rate-limited: {', '.join(names[:5])}{more}"]
     return lines
@@ -166,7 +166,7 @@ def _errors(figures: Figures) -> list[str]:
 def _domains(figures: Figures) -> list[str]:
     rows = [
         (
-            plain(row.domain, _WIDTH),
+            domain_words(row.domain, 2 * _WIDTH),
             row.klass,
             f"{row.crawled:,}",
             f"{row.known:,}",

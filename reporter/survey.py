@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
 from reporter import counting, figures
+from reporter.candidates import ranked
 from reporter.figures import TOP, Figures, FixableLink
 from reporter.queries import broken_links, domain_links, overview
 from reporter.queries.one_page import urls_of
@@ -61,6 +62,7 @@ def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainR
     back = [row for row in domain_links.links_to_quality(reader) if row[0] in from_quality]
     dead, moved = broken_links.broken_links(reader, run)
     cut = broken_links.cut_pages(reader)
+    candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
     cut_urls = urls_of(reader, (page for page, _ in cut[:CUT_PAGES]))
     changes: dict[str, object] = {
         "top_blacklisted": blacklisted,
@@ -70,6 +72,8 @@ def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainR
             for number, different, links in linked[:TOP]
         ],
         "linked_total": len(linked),
+        "candidates": candidates,
+        "candidates_total": candidates_total,
         "top_linking_back": [
             figures.LinkBack(domains[number].domain, domains[number].klass, links, from_quality[number])
             for number, _, links in back[:TOP]

@@ -96,6 +96,7 @@ PURE_MODULES = {
     "crawler.workspace.bookmarks",
     "crawler.workspace.files.layout",
     "crawler.workspace.log",
+    "reporter.candidate_views",
     "reporter.counting",
     "reporter.error_categories",
     "reporter.escape",

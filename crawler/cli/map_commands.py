@@ -32,7 +32,7 @@ MapArgument = Annotated[
 ]
 
 
-def _database(path: Path, workspace: Path | None = None) -> Path:
+def database_of(path: Path, workspace: Path | None = None) -> Path:
     """The path of the database, given that path or a config."""
     try:
         with path.open("rb") as file:
@@ -168,7 +168,7 @@ def digest(
     from crawler.database.digest import digest as digest_of
     from crawler.database.digest import parts as parts_of
 
-    path = _database(database)
+    path = database_of(database)
     if not path.exists():
         raise UsageError(f"there is no database at {path}")
     if parts:
@@ -192,7 +192,7 @@ def stats(
 
     if by is not None and by not in BY:
         raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
-    typer.echo(figures(_database(config), by, as_json), nl=False)
+    typer.echo(figures(database_of(config), by, as_json), nl=False)
 
 
 def explain(
@@ -292,7 +292,7 @@ def export(
         raise UsageError(f"{name or 'a file without an ending'} is not a format; the formats are {', '.join(FORMATS)}")
     filters = Filters(depth, tuple(classes or ()), tuple(states or ()), domain, run)
     found = write_export(
-        _database(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
+        database_of(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
     )
     if target:
         files = " and ".join(str(path) for path in found.files)

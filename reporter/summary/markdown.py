@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from reporter.escape import code, counted, markdown
+from reporter.candidate_views import crawled_words
+from reporter.escape import code, counted, domain_words, markdown
 from reporter.figures import (
     TOP,
     DomainFigures,
@@ -43,7 +44,7 @@ def summary(figures: Figures, version: str) -> str:
         _errors(figures),
     ]
     optional = [
-        _most_linked(figures),
+        _candidates(figures),
         _linking_back(figures),
         _dead_links(figures),
         _moved_links(figures),
@@ -126,7 +127,7 @@ def _domain_line(domain: DomainFigures) -> str:
         facts += f", {domain.waiting:,} waiting"
     if domain.klass == "quality" and domain.closed:
         facts += f"; not fully: {REASONS.get(domain.closed, markdown(domain.closed))}"
-    return f"{markdown(domain.domain)} ({facts})"
+    return f"{markdown(domain_words(domain.domain))} ({facts})"
 
 
 def _cut_list(lines: list[str], most: int) -> list[str]:
@@ -149,7 +150,8 @@ def _errors(figures: Figures) -> str:
     text += table(("Error Type", "Count"), ((row.words, f"{row.count:,}") for row in figures.errors))
     if figures.rate_limited:
         lines = [
-            f"- {markdown(row.domain)}" + (f" (request #{row.request:,})" if row.request is not None else "")
+            f"- {markdown(domain_words(row.domain))}"
+            + (f" (request #{row.request:,})" if row.request is not None else "")
             for row in figures.rate_limited
         ]
         text += "\n\n### Rate-Limited Domains\n" + "\n".join(_cut_list(lines, 2 * TOP))
@@ -159,22 +161,31 @@ def _errors(figures: Figures) -> str:
 # -- sections for a curator -------------------------------------------------------------------------------------
 
 
-def _most_linked(figures: Figures) -> str:
-    if not figures.top_linked:
+def _candidates(figures: Figures) -> str:
+    if not figures.candidates:
         return ""
     rows = (
-        (markdown(row.domain), row.klass, f"{row.quality_domains:,}", f"{row.links:,}") for row in figures.top_linked
+        (
+            markdown(domain_words(row.domain)),
+            f"{row.quality_domains:,}",
+            f"{row.links:,}",
+            "" if row.depth is None else f"{row.depth}",
+            markdown(row.title or "", 80),
+            markdown(crawled_words(row)),
+            "<br>".join(code(referrer.page) for referrer in row.referrers),
+        )
+        for row in figures.candidates
     )
-    text = "## Domains Most Linked to by Quality Domains\n\n"
-    text += table(("Domain", "Class", "Quality Domains Linking There", "Links"), rows, "llrr")
-    return text + _showing(len(figures.top_linked), figures.linked_total)
+    head = ("Domain", "Quality Domains Linking There", "Links", "Depth", "Front Page", "Crawled", "Linked From")
+    text = "## Candidates\n\nDiscovered domains, by the number of different quality domains that link to them.\n\n"
+    return text + table(head, rows, "lrrrlll") + _showing(len(figures.candidates), figures.candidates_total)
 
 
 def _linking_back(figures: Figures) -> str:
     if not figures.top_linking_back:
         return ""
     rows = (
-        (markdown(row.domain), row.klass, f"{row.links_to_quality:,}", f"{row.links_from_quality:,}")
+        (markdown(domain_words(row.domain)), row.klass, f"{row.links_to_quality:,}", f"{row.links_from_quality:,}")
         for row in figures.top_linking_back
     )
     text = "## Domains That Link Back\n\n"
@@ -191,7 +202,7 @@ def _dead_links(figures: Figures) -> str:
         some = list(links)
         shown += 1
         total = figures.dead_links_total[domain]
-        parts.append(f"### {markdown(domain)} ({counted(total, 'dead link')})")
+        parts.append(f"### {markdown(domain_words(domain))} ({counted(total, 'dead link')})")
         text = table(
             ("Dead Link", "Answer", "Found On"),
             ((code(link.url), str(link.status or ""), _found_on(link)) for link in some),
@@ -224,7 +235,7 @@ def _closed(figures: Figures) -> str:
         return ""
     rows = [
         (
-            markdown(row.domain),
+            markdown(domain_words(row.domain)),
             REASONS.get(row.reason, markdown(row.reason)),
             "" if row.request is None else f"{row.request:,}",
             f"{row.pages:,}",
@@ -241,7 +252,7 @@ def _traps(figures: Figures) -> str:
         return ""
     rows = [
         (
-            markdown(trap.domain),
+            markdown(domain_words(trap.domain)),
             code(trap.family) if trap.family else "by their shape",
             code(trap.error),
             "" if trap.pages is None else f"{trap.pages:,}",

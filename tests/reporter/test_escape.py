@@ -152,6 +152,8 @@ def test_a_summary_of_hostile_names_keeps_every_cell_in_place(tmp_path: Path) ->
         dead = f"https://q.test/{number}?{text}"
         b.page(dead, "dead_link", status_code=404, title=text)
         b.link("https://q.test/", dead)
+        b.page(f"https://found{number}.test/", title=text)
+        b.link("https://q.test/", f"https://found{number}.test/")
         b.domain(f"{number}{text}", closed_reason="rate-limited", closed_at_request=1, rate_limited=1)
         b.db.execute("INSERT INTO quarantine VALUES (?, 1, 0, ?, 1)", (f"w{number}", text))
         b.db.execute("INSERT INTO closed_families VALUES (?, 1, ?, ?, ?, '')", (number, text, text, text))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter import figures, stats
+from reporter import candidate_views, figures, stats
+from reporter.candidates import candidates
 from reporter.explain import explanation as explain
 from reporter.explain import facts
 from reporter.export import formats
@@ -47,6 +48,16 @@ def test_every_member_of_stats_is_described(page: str, database: Path) -> None:
         for name in names(json.loads(stats.stats(database, by, as_json=True))):
             assert f"`{name}`" in text, name
     assert f"version {stats.VERSION}" in text
+
+
+def test_every_member_of_the_candidates_is_described(page: str, database: Path) -> None:
+    text = part(page, "Candidates")
+    found = candidates(database, 50)
+    for name in names(json.loads(candidate_views.as_json(found))):
+        assert f"`{name}`" in text, name
+    for name in candidate_views.as_csv(found).partition("\n")[0].split(","):
+        assert f"`{name}`" in text, name
+    assert f"version {candidate_views.VERSION}" in text
 
 
 def test_every_member_of_an_explanation_is_described(page: str, database: Path) -> None:

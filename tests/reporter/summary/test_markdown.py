@@ -153,14 +153,15 @@ def test_the_rows_that_the_specification_names_are_there_even_when_nothing_went_
         "Other",
     ]
     assert "### Quality Domains (Fully Crawled)\n- q.test (1 page)\n" in text
-    for title in ("Most Linked", "Link Back", "Dead Links on", "Redirected", "Closed", "Trap", "Quarantined"):
+    for title in ("Candidates", "Link Back", "Dead Links on", "Redirected", "Closed", "Trap", "Quarantined"):
         assert title not in text
 
 
-def test_the_domains_most_linked_to_count_different_quality_domains(text: str) -> None:
-    linked = rows(section(text, "Domains Most Linked to by Quality Domains"))
-    assert linked[0][:3] == ["friend.test", "discovered", "2"]
-    assert ["hub.test", "stubbed", "1", "25"] in linked
+def test_candidates_count_different_quality_domains_and_leave_out_what_is_listed(text: str) -> None:
+    found = rows(section(text, "Candidates"))
+    assert found[0][:5] == ["friend.test", "2", "2", "1", "A friend"]
+    assert not [row for row in found if row[0] in ("hub.test", "ads.test", "q.test")]
+    assert ["busy.test", "1", "3", "1", "", "0 of 3 pages; 3 pages over the request budget"] in [r[:6] for r in found]
 
 
 def test_domains_that_link_back_are_shown_with_both_directions(text: str) -> None:
