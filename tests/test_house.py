@@ -79,6 +79,7 @@ PURE_PACKAGES = ("crawler.model", "crawler.rules", "crawler.pace", "crawler.visi
 PURE_MODULES = {
     "crawler.config.checks",
     "crawler.config.describe",
+    "crawler.config.list_edit",
     "crawler.config.template",
     "crawler.config.warnings",
     "crawler.database.format",
@@ -123,7 +124,7 @@ IMPURE = {
 # Pure but for one thing: `scanner` reads an environment variable at its import, which implementation to use.
 EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
-PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "webencodings"}
+PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "tomli", "tomlkit", "webencodings"}
 
 # A part → the only packages that import it.
 ROOMS: dict[str, tuple[str, ...]] = {
@@ -139,6 +140,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "requests": (),
     "psycopg": (),
     "redis": (),
+    "tomlkit": ("crawler.config",),
     "typer": ("crawler.cli",),
     "trustme": ("crawler.demo",),
     "multiprocessing": ("crawler.supervise", "crawler.demo"),

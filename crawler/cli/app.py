@@ -91,6 +91,13 @@ _command(
     "  sumi-ripple candidates my.toml --csv > candidates.csv",
 )(curator_commands.candidates)
 _command(
+    short_help="Put a domain into the quality list.",
+    epilog='\b\nExamples:\n  sumi-ripple accept example.org my.toml --note "found on a.example" --tag tea\n'
+    "  sumi-ripple accept --undo my.toml",
+)(curator_commands.accept)
+_command(short_help="Put a domain into the blacklist.")(curator_commands.reject)
+_command(short_help="Put a domain into the stub list.")(curator_commands.stub)
+_command(
     short_help="Explain the state of a URL.",
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )(map_commands.explain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,7 +85,9 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     )
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
-    return run_crawl(config, write_summary, is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
+    return run_crawl(
+        config, partial(write_summary, notes=config.entry_notes), is_fresh=fresh, verbosity=Verbosity(verbose, quiet)
+    )
 
 
 def _show_dry_run(config: Config) -> None:

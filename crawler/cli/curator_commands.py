@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.map_commands import MapArgument, database_of
-from crawler.cli.options import JsonOption
+from crawler.cli.map_commands import MapArgument, Progress, database_of, last_config
+from crawler.cli.options import JsonOption, WorkspaceOption, complete_config, load_config
 from crawler.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from crawler.model.settings import Config
 
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
@@ -36,3 +40,145 @@ def candidates(
     else:
         text = candidate_views.as_text(found, str(config))
     typer.echo(text, nl=False)
+
+
+DomainArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DOMAIN [CONFIG]",
+        help="The domain (*.example.org: with its subdomains); and the config file, unless it is the one that"
+        " ./workspace was last crawled with.",
+        autocompletion=complete_config,
+        show_default=False,
+    ),
+]
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="A note to keep with the entry.")]
+TagOption = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="WORD", help="A tag to keep with the entry; may be repeated.")
+]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Take the newest decision back.")]
+NoPreviewOption = Annotated[
+    bool, typer.Option("--no-preview", help="Do not work out what the map would become; that takes time on large maps.")
+]
+
+
+def accept(
+    words: DomainArgument = None,
+    note: NoteOption = "",
+    tags: TagOption = None,
+    undo: UndoOption = False,
+    no_preview: NoPreviewOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Put a domain into the quality list of the config file, with https://DOMAIN/ as its seed.
+
+    Comments and layout of the file are kept. The map is not changed before the next crawl; what it would become is
+    worked out by a replay of the results and shown in figures.
+    """
+    _decide("accept", words, note, tags, undo, no_preview, workspace)
+
+
+def reject(
+    words: DomainArgument = None,
+    note: NoteOption = "",
+    tags: TagOption = None,
+    undo: UndoOption = False,
+    no_preview: NoPreviewOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Put a domain into the blacklist of the config file: never visited, links to it are counted.
+
+    Otherwise like accept.
+    """
+    _decide("reject", words, note, tags, undo, no_preview, workspace)
+
+
+def stub(
+    words: DomainArgument = None,
+    note: NoteOption = "",
+    tags: TagOption = None,
+    undo: UndoOption = False,
+    no_preview: NoPreviewOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Put a domain into the stub list of the config file: never visited, its pages are recorded.
+
+    Otherwise like accept.
+    """
+    _decide("stub", words, note, tags, undo, no_preview, workspace)
+
+
+def _decide(
+    command: str,
+    words: list[str] | None,
+    note: str,
+    tags: list[str] | None,
+    is_undo: bool,
+    no_preview: bool,
+    workspace: Path | None,
+) -> None:
+    from crawler.config.curation import Decision, decide
+
+    configs = [word for word in words or [] if word.endswith(".toml")]
+    domains = [word for word in words or [] if word not in configs]
+    if len(domains) > 1 or len(configs) > 1 or not (domains or is_undo):
+        raise UsageError(f"give one domain and at most one config (a .toml file): sumi-ripple {command} DOMAIN my.toml")
+    if is_undo and (note or tags):
+        raise UsageError("--undo takes no --note and no --tag")
+    config = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
+    if is_undo:
+        _undo(config, domains[0] if domains else None, no_preview)
+        return
+    made = decide(config, Decision(command, domains[0], note, tuple(tags or ())))
+    left = f", and out of [[{']] and [['.join(made.left)}]]" if made.left else ""
+    typer.echo(f"Put {made.domain} into [[{made.list_name}]] of {config.source}{left}.")
+    for warning in _new_warnings(made.before, made.after):
+        typer.echo(f"Warning: {warning}", err=True)
+    if not no_preview:
+        _preview(made.after)
+    place = f" --workspace {workspace}" if workspace else ""
+    name = configs[0] if configs else config.source
+    typer.echo(f"It takes effect with the next crawl; to take it back: sumi-ripple {command} --undo {name}{place}")
+
+
+def _undo(config: Config, domain: str | None, no_preview: bool) -> None:
+    from crawler.config.curation import undo
+
+    command, decided, after = undo(config, domain)
+    typer.echo(f"Undid `{command} {decided}`: {config.source} is as it was before.")
+    if not no_preview:
+        _preview(after)
+
+
+def _new_warnings(before: Config, after: Config) -> list[str]:
+    from crawler.config.warnings import warnings
+
+    known = set(warnings(before))
+    return [warning for warning in warnings(after) if warning not in known]
+
+
+def _preview(config: Config) -> None:
+    """Show in figures how a replay under this config differs from the map."""
+    from tempfile import TemporaryDirectory
+
+    from crawler.database.ingest_progress import results_kept_from
+    from crawler.workspace.opening import open_workspace
+    from ingest.replay import replay
+
+    database = config.output.database_path
+    if not database.exists() or not open_workspace(config.workspace).results.writers():
+        typer.echo("Nothing has been crawled yet, so there is no map that it would change.")
+        return
+    kept_from = results_kept_from(database)
+    if kept_from is not None:
+        typer.echo(f"The results before run {kept_from} are gone ([spool] results), so the new map cannot be foreseen.")
+        return
+    progress = Progress()
+    with TemporaryDirectory(prefix=".sumi-preview-", dir=database.parent) as folder:
+        try:
+            found = replay(config, Path(folder) / "map.db", progress=progress, compare=database)
+        finally:
+            progress.end()
+    typer.echo("The map would become, without any further request:")
+    for line in found.difference.lines() if found.difference else []:
+        typer.echo(f"  {line}")

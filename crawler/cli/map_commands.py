@@ -76,7 +76,7 @@ def report(
 def write_summary_of(config: Config) -> None:
     from reporter.summary.write import write_summary
 
-    write_summary(config.output.database_path, config.output.summary_path)
+    write_summary(config.output.database_path, config.output.summary_path, notes=config.entry_notes)
     typer.echo(f"Summary written to {config.output.summary_path}")
 
 
@@ -106,7 +106,7 @@ def replay(
     until_text = _time(until) if until is not None else None
     if into.exists():
         raise UsageError(f"{into} exists already; name a new file: replay never overwrites one")
-    progress = _Progress() if not quiet else None
+    progress = Progress() if not quiet else None
     try:
         found = run_replay(
             loaded,
@@ -138,7 +138,7 @@ def _time(text: str) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class _Progress:
+class Progress:
     """Shows the percentage done on a terminal, nothing elsewhere."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ def explain(
     urls = [word for word in words if word not in configs]
     if len(urls) != 1 or len(configs) > 1:
         raise UsageError("give one URL and at most one config (a .toml file)")
-    config = load_config(Path(configs[0]), workspace) if configs else _last_config(workspace)
+    config = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
     try:
         found = explain_url(config, config.output.database_path, urls[0])
     except UrlError as problem:
@@ -227,7 +227,7 @@ def explain(
     typer.echo(found.json() if as_json else found.text(), nl=False)
 
 
-def _last_config(given: Path | None) -> Config:
+def last_config(given: Path | None) -> Config:
     """The config that a workspace was last crawled with. Raises UsageError."""
     from crawler.config.last_used import read_last_used
     from crawler.workspace.opening import open_workspace

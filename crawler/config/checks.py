@@ -23,6 +23,9 @@ _EMAIL = re.compile(
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+"
 )
 _NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
+_TAG = re.compile(r"[\w-]{1,40}")
+_LONGEST_NOTE = 500
+_MOST_TAGS = 20
 _PARAMETER = re.compile(r"[^\s&=#*]*\*?")
 
 
@@ -107,6 +110,24 @@ def tracking_parameters(value: Any) -> tuple[str, ...]:
         raise Bad(allowed)
     for name in value:
         if not isinstance(name, str) or not name or not _PARAMETER.fullmatch(name):
+            raise Bad(allowed)
+    return tuple(dict.fromkeys(value))
+
+
+def note(value: Any) -> str:
+    """A curator's note about an entry of a list."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NOTE or not value.replace("\n", " ").isprintable():
+        raise Bad(f"a note in quotes, of at most {_LONGEST_NOTE} printable characters")
+    return value
+
+
+def tags(value: Any) -> tuple[str, ...]:
+    """Words that group entries of the lists."""
+    allowed = f'a list of at most {_MOST_TAGS} words of letters, digits, - and _, like ["tea", "to-read"]'
+    if not isinstance(value, list) or len(value) > _MOST_TAGS:
+        raise Bad(allowed)
+    for tag in value:
+        if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             raise Bad(allowed)
     return tuple(dict.fromkeys(value))
 

@@ -28,6 +28,7 @@ from crawler.model.errors import UsageError
 from crawler.model.settings import (
     Config,
     CrawlerSettings,
+    EntryNote,
     NetworkSettings,
     OutputSettings,
     QualityEntry,
@@ -96,7 +97,11 @@ _TABLES: dict[str, dict[str, Check]] = {
         "results": whole_number(0, U32),
     },
 }
-_LISTS = {"quality": ("domain", "seeds"), "blacklist": ("domain",), "stub": ("domain",)}
+_LISTS = {
+    "quality": ("domain", "seeds", "note", "tags"),
+    "blacklist": ("domain", "note", "tags"),
+    "stub": ("domain", "note", "tags"),
+}
 _UNKNOWN = "an unknown key"
 _MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
 _TOP = (*_TABLES, *_LISTS, "workspace")
@@ -132,13 +137,19 @@ def load(path: Path | str, *, workspace: Path | None = None, workers: int | None
     `workspace` and `workers` come from the command line and win over the file.
     """
     path = Path(path)
-    return _Loader(path).config(_parse(path, _read(path)), workspace, workers)
+    return load_text(path, read_text(path), workspace=workspace, workers=workers)
+
+
+def load_text(path: Path, text: str, *, workspace: Path | None = None, workers: int | None = None) -> Config:
+    """The configuration that this text would be in the file `path`. Raises ConfigError."""
+    return _Loader(path).config(_parse(path, text), workspace, workers)
 
 
 # -- the file ----------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a config file, without a byte order mark. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -185,6 +196,7 @@ class _Loader:
         self._folder = _absolute(path.parent)
         self._mistakes: list[Mistake] = []
         self._notes: list[str] = []
+        self._entry_notes: dict[tuple[str, str], EntryNote] = {}
 
     def config(self, top: dict[str, Any], workspace: Path | None, workers: int | None) -> Config:
         self._know(top, _TOP, "")
@@ -212,6 +224,7 @@ class _Loader:
             workspace=home,
             source=_absolute(self._path),
             notes=tuple(self._notes),
+            entry_notes=tuple(self._entry_notes.values()),
         )
 
     # -- the plain tables ------------------------------------------------------------------------------
@@ -332,6 +345,11 @@ class _Loader:
 
     def _domain(self, path: str, table: dict[str, Any]) -> str | None:
         pattern: str | None = self._check(checks.domain_pattern, table.get("domain"), f"{path}.domain")
+        note = self._check(checks.note, table.get("note", ""), f"{path}.note")
+        tags = self._check(checks.tags, table.get("tags", []), f"{path}.tags")
+        if pattern is not None and (note or tags):
+            name = path.partition("[")[0]
+            self._entry_notes.setdefault((name, pattern), EntryNote(name, pattern, note or "", tags or ()))
         return pattern
 
     def _entries(self, top: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -414,4 +432,4 @@ def _show(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-__all__ = ["TEMPLATE", "ConfigError", "Mistake", "describe", "load", "warnings"]
+__all__ = ["TEMPLATE", "ConfigError", "Mistake", "describe", "load", "load_text", "read_text", "warnings"]

@@ -41,6 +41,8 @@ domain = "example.com"
 seeds = [
     "https://example.com/",
 ]
+# note = "why it is here"           # every list takes a note and tags; the summary shows them
+# tags = ["example"]
 
 [[quality]]
 domain = "*.example.org"

@@ -22,6 +22,16 @@ def spool_positions(database: Path) -> dict[str, Cursor] | None:
     return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
 
 
+def results_kept_from(database: Path) -> int | None:
+    """The oldest run whose results are kept; None: those of all runs are."""
+    try:
+        with open_map(database, patience=_PATIENCE) as reader:
+            row = reader.first("SELECT value FROM meta WHERE name = 'results_kept_from_run'")
+    except MapError:
+        return None
+    return None if row is None else int(row[0])
+
+
 def closed_domains(database: Path, run: int) -> tuple[int, list[tuple[str, str]]]:
     """The number of domains that are closed in a run, and the first of them with the reason."""
     closed = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"

@@ -104,6 +104,16 @@ class QualityEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryNote:
+    """A curator's words about an entry of a list. They decide nothing, and are in no hash of the settings."""
+
+    list_name: str  # quality | blacklist | stub
+    domain: str
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole, valid configuration. Patterns are lower-case punycode, `*.` in front for wildcards."""
 
@@ -118,6 +128,7 @@ class Config:
     stub: tuple[str, ...] = ()
     workspace: Path = Path("workspace")
     source: Path | None = field(default=None, compare=False)
+    entry_notes: tuple[EntryNote, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was put right while loading
 
     @property

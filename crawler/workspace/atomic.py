@@ -7,16 +7,20 @@ import os
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes, *, durable: bool = True, sync_name: bool = True) -> None:
+def write_atomically(
+    path: Path, content: bytes, *, durable: bool = True, sync_name: bool = True, mode: int | None = None
+) -> None:
     """Replace a whole file: after a crash it holds the old content or the new, never a part.
 
     With `durable`, file and folder are synced, so that what was promised survives a power cut too. Without
-    `sync_name`, the folder is not: a power cut may bring the old content back, whole.
+    `sync_name`, the folder is not: a power cut may bring the old content back, whole. `mode`: the file's permissions.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         try:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]

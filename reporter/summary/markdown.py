@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from crawler.model.settings import EntryNote
 from reporter.candidate_views import crawled_words
 from reporter.escape import code, counted, domain_words, markdown
 from reporter.figures import (
@@ -32,7 +33,7 @@ REASONS = {
 }
 
 
-def summary(figures: Figures, version: str) -> str:
+def summary(figures: Figures, version: str, notes: Sequence[EntryNote] = ()) -> str:
     """The whole file."""
     required = [
         _header(figures),
@@ -45,6 +46,7 @@ def summary(figures: Figures, version: str) -> str:
     ]
     optional = [
         _candidates(figures),
+        _notes(notes),
         _linking_back(figures),
         _dead_links(figures),
         _moved_links(figures),
@@ -179,6 +181,17 @@ def _candidates(figures: Figures) -> str:
     head = ("Domain", "Quality Domains Linking There", "Links", "Depth", "Front Page", "Crawled", "Linked From")
     text = "## Candidates\n\nDiscovered domains, by the number of different quality domains that link to them.\n\n"
     return text + table(head, rows, "lrrrlll") + _showing(len(figures.candidates), figures.candidates_total)
+
+
+def _notes(notes: Sequence[EntryNote]) -> str:
+    if not notes:
+        return ""
+    rows = (
+        (note.list_name, markdown(domain_words(note.domain)), markdown(note.note), markdown(", ".join(note.tags)))
+        for note in notes[: 5 * TOP]
+    )
+    text = "## Notes on the Lists\n\n" + table(("List", "Domain", "Note", "Tags"), rows)
+    return text + _showing(min(len(notes), 5 * TOP), len(notes))
 
 
 def _linking_back(figures: Figures) -> str:

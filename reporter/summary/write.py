@@ -1,7 +1,7 @@
 """The Markdown summary of a crawl.
 
-    write_summary(database: Path, path: Path, *, run: int | None = None) -> None
-    render(database: Path, *, run: int | None = None) -> str
+    write_summary(database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> None
+    render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> str
 
 Both raise (`crawler.database.map_errors`) NoDatabase (no such file), NotAMap (no Sumi-Ripple database, or a newer one)
 and NoSuchRun, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
@@ -11,10 +11,12 @@ there is none, and replaces the file as a whole: a reader sees the old one or th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 from crawler.model.errors import SumiError
+from crawler.model.settings import EntryNote
 from crawler.workspace.atomic import write_atomically
 from reporter.summary import markdown
 from reporter.survey import survey
@@ -24,9 +26,9 @@ class NotWritten(SumiError):
     """The summary cannot be written to its configured path; the map is complete."""
 
 
-def write_summary(database: Path, path: Path, *, run: int | None = None) -> None:
+def write_summary(database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> None:
     """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
-    text = render(database, run=run)
+    text = render(database, run=run, notes=notes)
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,9 +37,9 @@ def write_summary(database: Path, path: Path, *, run: int | None = None) -> None
         raise NotWritten(f"cannot write the summary {path}: {problem.strerror}") from None
 
 
-def render(database: Path, *, run: int | None = None) -> str:
+def render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> str:
     """The summary as text."""
-    return markdown.summary(survey(database, run), version())
+    return markdown.summary(survey(database, run), version(), notes)
 
 
 def version() -> str:

@@ -1,0 +1,187 @@
+"""A curator's decisions, written into the config file: accept, reject and stub a domain, and take that back.
+
+The file is replaced as a whole, after the new text was loaded like any config. Every edit is kept in the workspace's
+document `edits` before it is made, with the text before and after it: undo puts the text before it back, if nobody has
+changed the file since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from crawler.config import checks
+from crawler.config.list_edit import EditError, Entry, put_in_list
+from crawler.config.load import ConfigError, load_text, read_text
+from crawler.model.settings import Config
+from crawler.rules.lists import Classifier
+from crawler.workspace.atomic import write_atomically
+from crawler.workspace.clock import now_text
+from crawler.workspace.door import Workspace
+from crawler.workspace.opening import open_workspace
+
+_DOCUMENT = "edits"
+_KEPT = 50  # edits that can be undone
+_BOM = "\ufeff"
+LIST_OF = {"accept": "quality", "reject": "blacklist", "stub": "stub"}
+CLASS_OF = {"quality": "quality", "blacklist": "blacklisted", "stub": "stubbed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision about a domain. `command` is accept, reject or stub."""
+
+    command: str
+    domain: str
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A decision that is in the file now: the config before and after it, and the lists that the domain left."""
+
+    domain: str
+    list_name: str
+    left: tuple[str, ...]
+    before: Config
+    after: Config
+
+
+def decide(config: Config, decision: Decision) -> Made:
+    """Write a decision into the file of `config`. Raises EditError and ConfigError; then nothing was changed."""
+    path = _file_of(config)
+    entry = _entry(decision)
+    name = LIST_OF[decision.command]
+    workspace = open_workspace(config.workspace)
+    workspace.prepare()
+    role = workspace.take_role("curator")
+    try:
+        text = read_text(path)
+        edited = put_in_list(text, name, entry)
+        after = _loaded(path, edited.text, config)
+        _require_effect(config, after, entry.domain, name)
+        _remember(workspace, _read(workspace), decision.command, entry.domain, path, text, edited.text)
+        _write(path, edited.text)
+    finally:
+        role.release()
+    return Made(entry.domain, name, edited.left, config, after)
+
+
+def undo(config: Config, domain: str | None) -> tuple[str, str, Config]:
+    """Take the newest decision back; returns its command, its domain and the config as it is then. Raises EditError.
+
+    A `domain` must be that of the newest decision.
+    """
+    path = _file_of(config)
+    workspace = open_workspace(config.workspace)
+    workspace.prepare()
+    role = workspace.take_role("curator")
+    try:
+        text = read_text(path)
+        edits = _read(workspace)
+        while edits and edits[-1]["path"] == str(path) and edits[-1]["before"] == text:
+            edits.pop()  # recorded, but the program was killed before it wrote the file; or undone and not recorded yet
+        if not edits or edits[-1]["path"] != str(path):
+            raise EditError(f"there is nothing to undo: no decision about {path} is on record in {workspace.name}")
+        last = edits.pop()
+        command, decided = str(last["command"]), str(last["domain"])
+        if domain is not None and _pattern(domain) != decided:
+            raise EditError(
+                f"the newest decision is `{command} {decided}`; undo that first, by --undo without a domain"
+            )
+        if last["after"] != text:
+            raise EditError(
+                f"{path} was changed after `{command} {decided}`, so that is not undone; take {decided} out of "
+                f"[[{LIST_OF[command]}]] by hand"
+            )
+        after = _loaded(path, str(last["before"]), config)
+        _write(path, str(last["before"]))
+        workspace.write_document(_DOCUMENT, _dump(edits))
+    finally:
+        role.release()
+    return command, decided, after
+
+
+# -- checks ----------------------------------------------------------------------------------------------------
+
+
+def _file_of(config: Config) -> Path:
+    assert config.source is not None, "the config was loaded from a file"
+    return config.source.resolve()
+
+
+def _entry(decision: Decision) -> Entry:
+    domain = _pattern(decision.domain)
+    try:
+        note, tags = checks.note(decision.note), checks.tags(list(decision.tags))
+    except checks.Bad as problem:
+        raise EditError(f"a note or tag that is not allowed; allowed: {problem}") from None
+    seeds = (f"https://{domain.removeprefix('*.')}/",) if decision.command == "accept" else ()
+    return Entry(domain, seeds, note, tags)
+
+
+def _pattern(text: str) -> str:
+    try:
+        return str(checks.domain_pattern(text))
+    except checks.Bad as problem:
+        raise EditError(f"{text!r} is not a domain; give {problem}") from None
+
+
+def _loaded(path: Path, text: str, config: Config) -> Config:
+    """The config that the text would be, in the workspace that is in use."""
+    try:
+        return load_text(path, text, workspace=config.workspace)
+    except ConfigError as problem:
+        wrong = "; ".join(str(mistake) for mistake in problem.mistakes) or str(problem)
+        raise EditError(f"{path} is left as it is, because it would not be a valid config then: {wrong}") from None
+
+
+def _require_effect(before: Config, after: Config, domain: str, name: str) -> None:
+    """Raise EditError if the domain's class would not be the one that was asked for, or is that already."""
+    base = domain.removeprefix("*.")
+    was, now = Classifier(before).classify(base), Classifier(after).classify(base)
+    if not domain.startswith("*.") and was.klass == CLASS_OF[name]:
+        raise EditError(f'{domain} is {was.klass} already, by "{was.rule}" in [[{name}]]')
+    if now.klass != CLASS_OF[name]:
+        strong = {"blacklisted": "blacklist", "stubbed": "stub"}[now.klass]
+        raise EditError(
+            f'{domain} would stay {now.klass}: "{now.rule}" in [[{strong}]] catches it; take that out of the file first'
+        )
+
+
+# -- the file and the record of edits --------------------------------------------------------------------------
+
+
+def _write(path: Path, text: str) -> None:
+    content = path.read_bytes()
+    has_bom = content.startswith(_BOM.encode())
+    new = (_BOM if has_bom else "") + text
+    try:
+        write_atomically(path, new.encode("utf-8"), mode=path.stat().st_mode & 0o7777)
+    except OSError as problem:
+        raise EditError(f"{path} cannot be written: {problem.strerror}; nothing was changed") from None
+
+
+def _read(workspace: Workspace) -> list[dict[str, Any]]:
+    try:
+        found = orjson.loads(workspace.document(_DOCUMENT) or b"")
+        edits = found["edits"]
+        return [edit for edit in edits if {"command", "domain", "path", "before", "after"} <= edit.keys()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _remember(
+    workspace: Workspace, edits: list[dict[str, Any]], command: str, domain: str, path: Path, before: str, after: str
+) -> None:
+    edit = {"at": now_text(), "command": command, "domain": domain, "path": str(path)}
+    edits.append({**edit, "before": before, "after": after})
+    workspace.write_document(_DOCUMENT, _dump(edits[-_KEPT:]))
+
+
+def _dump(edits: list[dict[str, Any]]) -> bytes:
+    return orjson.dumps({"v": 1, "edits": edits})
