@@ -12,7 +12,14 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli import control_commands, crawl_commands, curator_commands, map_commands, stage_commands
+from crawler.cli import (
+    control_commands,
+    crawl_commands,
+    curator_commands,
+    history_commands,
+    map_commands,
+    stage_commands,
+)
 from crawler.cli.help_format import DefaultToCrawl, PlainCommand
 from crawler.cli.options import version
 from crawler.model.errors import SumiError, sentence
@@ -85,6 +92,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple digest sumi-ripple.db",
 )(map_commands.digest)
 _command(epilog="\b\nExample:\n  sumi-ripple stats my.toml --by domain")(map_commands.stats)
+_command(
+    short_help="List the runs with their figures.",
+    epilog="\b\nExample:\n  sumi-ripple runs my.toml",
+)(history_commands.runs)
 _command(
     short_help="Rank domains that may deserve a place in your lists.",
     epilog="\b\nExamples:\n  sumi-ripple candidates my.toml --limit 5\n"

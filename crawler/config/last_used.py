@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from crawler.database.ingest_progress import spool_positions
+from crawler.model.recorded_settings import changes, flat
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
 
 _DOCUMENT = "config"
-_SECTIONS = ("crawler", "user_agent", "traps")
-_LISTS = ("quality", "blacklist", "stub")
 
 
 def describe_settings(config: Config) -> dict[str, Any]:
     """Settings and paths as plain values."""
-    settings: dict[str, Any] = {}
-    for section in _SECTIONS:
-        for name, value in asdict(getattr(config, section)).items():
-            settings[f"{section}.{name}".replace("_", "-")] = list(value) if isinstance(value, tuple) else value
-    settings["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
-    settings["blacklist"] = list(config.blacklist)
-    settings["stub"] = list(config.stub)
     return {
         "v": 1,
         "source": str(config.source) if config.source else None,
         "database": str(config.output.database_path),
         "summary": str(config.output.summary_path),
-        "settings": settings,
+        "settings": flat(config),
     }
 
 
@@ -86,21 +77,5 @@ def require_own_workspace(config: Config) -> None:
 
 
 def changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """One line for each difference: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
-    old, new = before["settings"], now["settings"]
-    lines = []
-    for name in sorted(old.keys() | new.keys()):
-        was, is_now = old.get(name), new.get(name)
-        if was == is_now:
-            continue
-        if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):
-            removed = [f"− {entry}" for entry in was if entry not in is_now]
-            added = [f"+ {entry}" for entry in is_now if entry not in was]
-            lines += [f"{name}: {entry}" for entry in removed + added] or [f"{name}: another order"]
-        else:
-            lines.append(f"{name}: {_show(was)} → {_show(is_now)}")
-    return lines
-
-
-def _show(value: Any) -> str:
-    return orjson.dumps(value).decode() if not isinstance(value, str) else value or '""'
+    """One line for each difference between two answers of `describe_settings`."""
+    return changes(before["settings"], now["settings"])

@@ -52,7 +52,7 @@ def put_in_list(text: str, name: str, entry: Entry) -> Edited:
     kept = []
     for piece in pieces:
         is_leaving = any(_holds(piece, other, entry.domain) for other in left)
-        kept.append(_cut(piece)[1] if is_leaving else piece)
+        kept.append(_cut(piece, at_comment=True)[1] if is_leaving else piece)
     new = "".join(_added(kept, name, entry, "\r\n" if "\r\n" in text else "\n"))
     _check(text, new, name, entry)
     return Edited(new, left)
@@ -128,12 +128,16 @@ def _holds(piece: str, name: str, domain: str) -> bool:
         return False
 
 
-def _cut(piece: str) -> tuple[str, str]:
-    """An entry in two: its own lines, and the blank lines and comments after them that belong to the next table."""
+def _cut(piece: str, *, at_comment: bool = False) -> tuple[str, str]:
+    """An entry in two: its own lines, and those after the first blank line, which belong to the next table.
+
+    With `at_comment`, a comment right after its last key is no line of its own: no comment is ever removed.
+    """
     table = next(iter(tomlkit.parse(piece).values()))
     body = (table[0] if isinstance(table, AoT) else table).value.body if isinstance(table, AoT | Table) else []
     last = max((index for index, (key, _) in enumerate(body) if key is not None), default=-1)
-    blank = next((i for i in range(last + 1, len(body)) if isinstance(body[i][1], Whitespace)), len(body))
+    after = range(last + 1, len(body))
+    blank = next((i for i in after if at_comment or isinstance(body[i][1], Whitespace)), len(body))
     tail = "".join(item.as_string() for _, item in body[blank:])
     return (piece[: -len(tail)], tail) if tail and piece.endswith(tail) else (piece, "")
 

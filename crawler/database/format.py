@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 3  # what the ingest writes
-OLDEST_READABLE = 2  # it has no `unsummed_visits`: all its links are counted in `domain_links`
+SCHEMA_VERSION = 4  # what the ingest writes; format 3 has no `run_figures` and `run_settings`
+OLDEST_READABLE = 2  # it has no `unsummed_visits` either: all its links are counted in `domain_links`
 
 # links.kind
 LINK_FOLLOWED = 0

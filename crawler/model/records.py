@@ -159,13 +159,17 @@ class FamilyEvent(_Record, frozen=True, tag="family"):
 
 
 class RunEvent(_Record, frozen=True, tag="run"):
-    """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`."""
+    """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`.
+
+    `settings` are those that hold from here on (`crawler.model.recorded_settings`), with `started` and `resumed`.
+    """
 
     run: Number
     at: str
     event: str
     config_hash: str = ""
     map_hash: str = ""
+    settings: str = ""
 
 
 class Release(_Record, frozen=True, tag="release"):

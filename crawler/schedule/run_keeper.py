@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from crawler.database.frontier import Frontier
+from crawler.model import recorded_settings
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
 from crawler.schedule.decision_log import WRITER, DecisionLog
@@ -96,7 +97,8 @@ class RunKeeper:
 
     def _record(self, event: str, status: RunStatus) -> None:
         config = self._config
-        self._decisions.record(RunEvent(self.number, now_text(), event, config.config_hash, config.map_hash))
+        settings = recorded_settings.dump(config) if event in ("started", "resumed") else ""
+        self._decisions.record(RunEvent(self.number, now_text(), event, config.config_hash, config.map_hash, settings))
         self.run = Run(self.number, status)
         if event != "finished":
             write_run(self._workspace, self.run)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from crawler.model.records import RunEvent
+from crawler.model.states import ERRORS
 from ingest.sqlite.schema import READING_INDEXES
 
 
@@ -32,6 +33,10 @@ def begin_run(db: sqlite3.Connection, run: int, at: str, config_hash: str) -> No
 def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None:
     """The events of a batch, last of all its changes: an index over pages is made when the pages are there."""
     for event in events:
+        if event.settings:
+            db.execute(
+                "INSERT INTO run_settings (run, at, settings) VALUES (?, ?, ?)", (event.run, event.at, event.settings)
+            )
         if event.event == "started":
             db.execute(
                 "UPDATE runs SET started_at = ?, config_hash = ? WHERE id = ?",
@@ -41,11 +46,24 @@ def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None
             db.execute("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
             for sql in READING_INDEXES.values():
                 db.execute(sql)
+            count_figures(db, event.run)
         elif event.event == "interrupted":
             _set_status(db, event.run, "interrupted", event.at)
         elif event.event == "resumed":
             _drop_reading_indexes(db)  # a map rebuilt under other rules may have been complete
             _set_status(db, event.run, "running", None)
+
+
+def count_figures(db: sqlite3.Connection, run: int) -> None:
+    """Keep the figures of a finished run: the next run changes the rows that they are counted from."""
+    errors = ",".join(f"'{state.value}'" for state in sorted(ERRORS))
+    db.execute(
+        "INSERT OR REPLACE INTO run_figures"
+        " SELECT ?1, coalesce(sum(state = 'processed'), 0), count(*),"
+        "  (SELECT count(*) FROM links WHERE last_run = ?1),"
+        f"  coalesce(sum(state IN ({errors})), 0), count(DISTINCT domain_id) FROM pages WHERE seen_run = ?1",
+        (run,),
+    )
 
 
 def reopen_run(db: sqlite3.Connection, run: int) -> None:

@@ -37,6 +37,24 @@ CROSS JOIN pages AS target ON target.id = links.to_page_id
 WHERE +links.discovered_run = (SELECT max(id) FROM runs); -- the +: SQLite would make an index over all links for it
 """
 
+# New in format 4: the figures and settings of every run, which the pages of a later run no longer show.
+SINCE_FORMAT_3 = """
+CREATE TABLE run_figures (                     -- counted when the run was finished
+    id              INTEGER PRIMARY KEY,       -- = runs.id
+    pages           INTEGER NOT NULL,          -- crawled
+    known           INTEGER NOT NULL,          -- seen, in every state
+    links           INTEGER NOT NULL,
+    errors          INTEGER NOT NULL,
+    domains         INTEGER NOT NULL           -- with a page that was seen
+);
+CREATE TABLE run_settings (                    -- as recorded when the run started, and whenever it was resumed
+    id              INTEGER PRIMARY KEY,
+    run             INTEGER NOT NULL,
+    at              TEXT NOT NULL,
+    settings        TEXT NOT NULL              -- JSON: crawler/model/recorded_settings.py
+);
+"""
+
 TABLES = (
     f"""
 CREATE TABLE meta (
@@ -200,6 +218,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
 ) WITHOUT ROWID;
 """
     + SINCE_FORMAT_2
+    + SINCE_FORMAT_3
 )
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves.

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import orjson
 
-from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
+from crawler.database.format import SCHEMA_VERSION
 from crawler.database.map_errors import StoreError
 from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
-from ingest.sqlite.run_rows import last_run
-from ingest.sqlite.schema import READING_INDEXES, SINCE_FORMAT_2, TABLES
+from ingest.sqlite.run_rows import count_figures, last_run
+from ingest.sqlite.schema import READING_INDEXES, SINCE_FORMAT_2, SINCE_FORMAT_3, TABLES
 
 _ROWS = 20_000  # of the index, at a time
+_UPGRADES = {"2": SINCE_FORMAT_2 + SINCE_FORMAT_3, "3": SINCE_FORMAT_3}
 _INDEX = f"""
 SELECT url_hash, reach, domain_id << 3 |
        CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED} WHEN state = 'queued' THEN {QUEUED}
@@ -43,8 +44,11 @@ def prepare_tables(db: sqlite3.Connection, path: Path, map_hash: str) -> bool:
     if "meta" not in tables or "spool_positions" not in tables:
         raise StoreError(f"{path} is a database of another program; choose another database-path")
     version = meta(db, "schema_version")
-    if version == str(OLDEST_READABLE):
-        db.executescript("BEGIN;" + SINCE_FORMAT_2)
+    if version in _UPGRADES:
+        db.executescript("BEGIN;" + _UPGRADES[version])
+        run, status = last_run(db)
+        if status == "completed":  # its figures can still be counted; those of earlier runs cannot
+            count_figures(db, run)
         set_meta(db, "schema_version", str(SCHEMA_VERSION))
         db.execute("COMMIT")
     elif version != str(SCHEMA_VERSION):

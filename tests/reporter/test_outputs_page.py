@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter import candidate_views, figures, stats
+from reporter import candidate_views, figures, runs_list, stats
 from reporter.candidates import candidates
 from reporter.explain import explanation as explain
 from reporter.explain import facts
@@ -48,6 +48,13 @@ def test_every_member_of_stats_is_described(page: str, database: Path) -> None:
         for name in names(json.loads(stats.stats(database, by, as_json=True))):
             assert f"`{name}`" in text, name
     assert f"version {stats.VERSION}" in text
+
+
+def test_every_member_of_the_runs_is_described(page: str, database: Path) -> None:
+    text = part(page, "Runs")
+    for name in names(json.loads(runs_list.as_json(runs_list.list_runs(database)))):
+        assert f"`{name}`" in text, name
+    assert f"version {runs_list.VERSION}" in text
 
 
 def test_every_member_of_the_candidates_is_described(page: str, database: Path) -> None:

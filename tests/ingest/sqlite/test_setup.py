@@ -8,11 +8,12 @@ import pytest
 
 from crawler.database.format import SCHEMA_VERSION
 from crawler.database.map_errors import StoreError
+from crawler.model.records import RunEvent
 from crawler.model.settings import Config
 from ingest.sqlite import setup
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import read_database, read_plainly
-from tests.ingest.test_loop import begun, drain, results, web, write
+from tests.ingest.test_loop import LATER, begun, drain, results, web, write
 
 
 def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
@@ -47,7 +48,7 @@ def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:
         db.executescript(
-            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
+            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; DROP TABLE run_figures; DROP TABLE run_settings;"
             "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
         )
     db.close()
@@ -57,6 +58,24 @@ def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None
     store = Store(rules.output.database_path, rules)
     assert store.meta("schema_version") == str(SCHEMA_VERSION)
     store.close()
+
+
+def test_a_map_of_format_3_keeps_the_figures_of_its_last_run(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    write(rules, "scheduler", [RunEvent(1, LATER, "finished")])
+    drain(rules)
+    with sqlite3.connect(rules.output.database_path) as db:
+        counted = db.execute("SELECT * FROM run_figures").fetchall()
+        db.executescript(
+            "DROP TABLE run_figures; DROP TABLE run_settings;UPDATE meta SET value = '3' WHERE name = 'schema_version';"
+        )
+    db.close()
+    assert len(counted) == 1
+    drain(rules)
+    with sqlite3.connect(rules.output.database_path) as db:
+        assert db.execute("SELECT * FROM run_figures").fetchall() == counted
+    db.close()
 
 
 def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:

@@ -1,0 +1,98 @@
+"""PURE. Settings as plain values with flat names: recorded with every run, compared, and made settings again.
+
+    flat(config)                    {"crawler.max-depth": 3, …, "quality": ["a.test from https://a.test/"], "stub": []}
+    dump(config)                    the same as JSON, as run events carry it
+    read(text)                      that JSON as values; None if it is none
+    restored(values, config)        `config` with those values
+    changes(before, now)            one line for each difference
+
+All settings that `Config.config_hash` covers are in them; paths and the network are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import orjson
+
+from crawler.model.settings import Config, QualityEntry
+
+Values = dict[str, Any]
+
+_SECTIONS = ("crawler", "user_agent", "traps")
+_LISTS = ("quality", "blacklist", "stub")
+
+
+def flat(config: Config) -> Values:
+    """The settings by flat names."""
+    values: Values = {}
+    for section in _SECTIONS:
+        for name, value in asdict(getattr(config, section)).items():
+            values[_flat_name(section, name)] = list(value) if isinstance(value, tuple) else value
+    values["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
+    values["blacklist"] = list(config.blacklist)
+    values["stub"] = list(config.stub)
+    return values
+
+
+def dump(config: Config) -> str:
+    return orjson.dumps(flat(config)).decode()
+
+
+def read(text: str) -> Values | None:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def restored(values: Values, config: Config) -> Config:
+    """`config` with the recorded settings in place of its own. Names that are missing keep the config's value."""
+    changed: dict[str, Any] = {}
+    for section in _SECTIONS:
+        own = getattr(config, section)
+        known = {field.name: _flat_name(section, field.name) for field in fields(own)}
+        new = {name: _value(values[key]) for name, key in known.items() if key in values}
+        changed[section] = replace(own, **new)
+    if "quality" in values:
+        changed["quality"] = tuple(_entry(str(text)) for text in values["quality"])
+    for name in ("blacklist", "stub"):
+        if name in values:
+            changed[name] = tuple(values[name])
+    return replace(config, **changed)
+
+
+def changes(before: Values, now: Values) -> list[str]:
+    """One line for each difference: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
+    lines = []
+    for name in sorted(before.keys() | now.keys()):
+        was, is_now = before.get(name), now.get(name)
+        if was == is_now:
+            continue
+        if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):
+            old, new = set(was), set(is_now)
+            removed = [f"− {entry}" for entry in was if entry not in new]
+            added = [f"+ {entry}" for entry in is_now if entry not in old]
+            lines += [f"{name}: {entry}" for entry in removed + added] or [f"{name}: another order"]
+        else:
+            lines.append(f"{name}: {_show(was)} → {_show(is_now)}")
+    return lines
+
+
+def _flat_name(section: str, name: str) -> str:
+    return f"{section}.{name}".replace("_", "-")
+
+
+def _value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _entry(text: str) -> QualityEntry:
+    domain, _, seeds = text.partition(" from ")
+    return QualityEntry(domain, tuple(seeds.split()))
+
+
+def _show(value: Any) -> str:
+    return orjson.dumps(value).decode() if not isinstance(value, str) else value or '""'

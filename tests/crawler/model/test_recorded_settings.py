@@ -1,0 +1,52 @@
+"""Recorded settings: what is recorded can be restored, and every difference is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.model import recorded_settings
+from crawler.model.settings import Config, CrawlerSettings, QualityEntry, TrapSettings
+
+DOMAINS = st.from_regex(r"\A(\*\.)?[a-z]{1,5}\.test\Z")
+CONFIGS = st.builds(
+    Config,
+    crawler=st.builds(CrawlerSettings, max_depth=st.integers(0, 9), tracking_parameters=st.just(("utm_*",))),
+    traps=st.builds(TrapSettings, max_path_depth=st.integers(0, 9)),
+    quality=st.lists(
+        st.builds(QualityEntry, DOMAINS, st.just(("https://a.test/", "https://a.test/b"))), max_size=3
+    ).map(tuple),
+    blacklist=st.lists(DOMAINS, max_size=3, unique=True).map(tuple),
+    stub=st.lists(DOMAINS, max_size=3, unique=True).map(tuple),
+)
+
+
+@given(CONFIGS, CONFIGS)
+def test_recorded_settings_are_restored_exactly(was: Config, now: Config) -> None:
+    values = recorded_settings.read(recorded_settings.dump(was))
+    assert values is not None
+    back = recorded_settings.restored(values, now)
+    assert (back.config_hash, back.map_hash) == (was.config_hash, was.map_hash)
+    assert back.workspace == now.workspace and back.output == now.output
+    is_same = was.config_hash == now.config_hash
+    assert bool(recorded_settings.changes(recorded_settings.flat(was), recorded_settings.flat(now))) is not is_same
+
+
+def test_settings_of_another_version_keep_the_values_that_they_do_not_name() -> None:
+    now = Config(crawler=CrawlerSettings(max_depth=5, retries=9), workspace=Path("here"))
+    back = recorded_settings.restored({"crawler.max-depth": 2, "crawler.unheard-of": True}, now)
+    assert (back.crawler.max_depth, back.crawler.retries) == (2, 9)
+
+
+def test_text_that_is_no_record_is_none() -> None:
+    assert recorded_settings.read("") is None and recorded_settings.read("[1]") is None
+
+
+def test_each_change_is_one_line() -> None:
+    before = recorded_settings.flat(Config(crawler=CrawlerSettings(max_depth=2), blacklist=("a.test",)))
+    after = recorded_settings.flat(Config(crawler=CrawlerSettings(max_depth=3), blacklist=("b.test",)))
+    assert recorded_settings.changes(before, after) == [
+        *("blacklist: − a.test", "blacklist: + b.test", "crawler.max-depth: 2 → 3"),
+    ]
