@@ -9,6 +9,9 @@ the promises were kept:
 - **robots**: no page was requested unless its host's robots.txt had been read in the 24 hours before;
 - **lists**: no request went to a domain on the blacklist or the stub list.
 
+Each request is judged by the limits that its run had when it was sent (`run_limits`): they are recorded with the run,
+and a limit that is changed later changes no verdict.
+
 The spools are read once, merged by time (`ledger_order`, `boots`), and checked with a few requests of each domain in
 memory (`ledger_checks`). A request can be late in the spools only where a robots.txt redirected to a domain that
 another fetcher held; such domains are read a second time, with all their requests in memory.
@@ -21,6 +24,7 @@ from crawler.observe.audit_report import AuditReport
 from crawler.observe.boots import read_boots
 from crawler.observe.ledger_checks import LedgerChecks
 from crawler.observe.ledger_order import read_in_order
+from crawler.observe.run_limits import read_run_limits
 from crawler.workspace.log import Damage
 from crawler.workspace.opening import open_workspace
 
@@ -28,22 +32,22 @@ from crawler.workspace.opening import open_workspace
 def audit(config: Config) -> AuditReport:
     """Check every request in the result spools of the config's workspace."""
     results = open_workspace(config.workspace).results
-    report = AuditReport(
-        config.crawler.minimum_time_on_page, config.crawler.max_domain_requests, writers=len(results.writers())
-    )
+    report = AuditReport(writers=len(results.writers()))
+    limits = read_run_limits(results, config)
 
     def count_damage(damage: Damage) -> None:
         report.damaged += 1
 
     boots = read_boots(results)
-    checks = LedgerChecks(config, report, boots)
+    checks = LedgerChecks(limits, report, boots)
     for record in read_in_order(results, boots, count_damage):
         checks.add(record)
     late = checks.finish()
     if late:
-        checks = LedgerChecks(config, report, boots, only=late)
+        checks = LedgerChecks(limits, report, boots, only=late)
         for record in read_in_order(results, boots, None):
             checks.add(record)
         checks.finish()
+    report.limits = tuple(limits.lines(report.runs))
     report.violations.sort(key=lambda violation: (violation.at_ms, violation.domain))
     return report

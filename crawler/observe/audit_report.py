@@ -28,8 +28,6 @@ class Violation:
 class AuditReport:
     """The findings of an audit. `violations` holds the first of them, `violation_count` counts all."""
 
-    minimum_ms: int
-    budget: int
     requests: int = 0
     pairs: int = 0
     domains: int = 0
@@ -39,7 +37,7 @@ class AuditReport:
     damaged: int = 0
     writers: int = 0
     runs: set[int] = field(default_factory=set)
-    other_configs: set[int] = field(default_factory=set)
+    limits: tuple[str, ...] = ()  # those that the runs were judged by, in words
     busiest: tuple[int, str, int] = (0, "", 0)  # requests, domain, run
     closest: tuple[int, str] | None = None  # milliseconds more than required, domain
     violations: list[Violation] = field(default_factory=list)
@@ -58,23 +56,22 @@ class AuditReport:
         """The report as text."""
         runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
         yield f"{self.requests:,} requests to {self.domains:,} domains in {runs}, for {self.pages:,} pages."
+        yield from self.limits
         if self.closest is not None:
             yield (
-                f"spacing: {self.pairs:,} pairs of requests, each at least {self.minimum_ms:,} ms (or the host's"
-                f" Crawl-delay) apart; the closest had {self.closest[0]:,} ms to spare ({self.closest[1]})."
+                f"spacing: {self.pairs:,} pairs of requests, each as far apart as its run's limit (or the host's"
+                f" Crawl-delay) asks; the closest had {self.closest[0]:,} ms to spare ({self.closest[1]})."
                 if self.closest[0] >= 0
                 else f"spacing: {self.pairs:,} pairs of requests, not all of them far enough apart."
             )
         most, domain, run = self.busiest
         if most:
-            yield f"budget: {self.budget:,} requests a domain and run; the most was {most:,} ({domain}, run {run})."
+            yield f"budget: the most requests to a domain in a run were {most:,} ({domain}, run {run})."
         yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
         if self.lost:
             yield f"{self.lost:,} requests were sent by fetchers that were killed before recording them; they count."
         if self.damaged:
             yield f"{self.damaged:,} spool lines could not be read and are not checked."
-        for number in sorted(self.other_configs):
-            yield f"run {number} was made under another configuration; it is checked against the present one."
         for violation in self.violations:
             yield violation.line()
         if self.violation_count > len(self.violations):

@@ -8,11 +8,10 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult, RunEvent
-from crawler.model.settings import Config
+from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult
 from crawler.observe.audit_report import AuditReport, Violation
 from crawler.observe.boots import BootOrder
-from crawler.rules.lists import Classifier
+from crawler.observe.run_limits import RunLimits, milliseconds
 from crawler.visit.robots import FRESH_SECONDS, policy_of
 
 _WINDOW = 12  # requests of a domain that may be out of order in the spools
@@ -64,17 +63,16 @@ class LedgerChecks:
     """
 
     def __init__(
-        self, config: Config, report: AuditReport, boots: BootOrder, only: frozenset[str] | None = None
+        self, limits: RunLimits, report: AuditReport, boots: BootOrder, only: frozenset[str] | None = None
     ) -> None:
-        self._config = config
+        self._limits = limits
         self._report = report
         self._boots = boots
         self._only = only
-        self._classify = Classifier(config).classify
         self._domains: dict[str, _DomainHistory] = {}
         self._found: list[Violation] = []
         self._order = 0
-        self._run_configs: dict[int, str] = {}
+        self._over_budget: set[tuple[str, int]] = set()  # (domain, run) whose violation was found
 
     def add(self, record: Result) -> None:
         if isinstance(record, PageResult | RobotsResult):
@@ -92,9 +90,7 @@ class LedgerChecks:
                 self._report.robots_files += is_robots
         elif isinstance(record, DomainEvent) and record.event == "lost-requests" and self._only is None:
             self._report.lost += record.count
-            self._count(record.domain, record.run, record.count, 0)
-        elif isinstance(record, RunEvent) and record.config_hash:
-            self._run_configs[record.run] = record.config_hash
+            self._count(record.domain, record.run, record.count, milliseconds(record.at))
 
     def finish(self) -> frozenset[str]:
         """Check the remaining requests; returns the domains that have to be read again."""
@@ -111,8 +107,6 @@ class LedgerChecks:
                 report.add(violation)
         if self._only is None:
             report.domains = sum(bool(domain.sent) for domain in self._domains.values())
-            present = self._config.config_hash
-            report.other_configs = {run for run, seen in self._run_configs.items() if seen != present}
         return late
 
     def _next_order(self) -> int:
@@ -121,8 +115,8 @@ class LedgerChecks:
 
     def _learn(self, record: RobotsResult, boot: int) -> None:
         last = max(record.ledger, key=lambda entry: entry.mono_ms + entry.elapsed_ms)
-        policy = policy_of(record, self._config.user_agent.crawler_name)
-        may_be_requested = policy.error is None or self._config.crawler.robots_unreachable == "allow"
+        policy = policy_of(record, "*")  # the delay and the error count here, not the rules
+        may_be_requested = policy.error is None or self._limits.at(record.run, last.at_ms).may_ignore_robots
         self._add_event(
             record.domain,
             _Event(
@@ -165,7 +159,7 @@ class LedgerChecks:
         if self._only is None:
             self._report.requests += 1
             self._count(name, event.run, 1, entry.at_ms)
-            if self._classify(name).klass.is_listed:
+            if self._limits.at(event.run, entry.at_ms).is_listed(name):
                 self._add_violation("lists", name, event, f"{entry.method} to {entry.host}, which is on a list")
         self._check_spacing(name, domain, event)
         if not event.is_robots:
@@ -176,7 +170,7 @@ class LedgerChecks:
         if domain.boot == event.boot:
             host = domain.hosts.get(entry.host)
             delay = host.crawl_delay_ms if host and self._is_certain(host, event) else 0
-            due = max(self._report.minimum_ms, delay)
+            due = max(self._limits.at(event.run, entry.at_ms).minimum_ms, delay)
             spare = entry.mono_ms - domain.ended_ms - due
             if self._only is None:
                 self._report.pairs += 1
@@ -229,9 +223,10 @@ class LedgerChecks:
         report = self._report
         if sent > report.busiest[0]:
             report.busiest = (sent, name, run)
-        if sent > report.budget >= before:
-            words = f"more than {report.budget:,} requests"
-            self._found.append(Violation("budget", name, run, at_ms, words))
+        budget = self._limits.at(run, at_ms).budget(name)
+        if sent > budget and (name, run) not in self._over_budget:
+            self._over_budget.add((name, run))
+            self._found.append(Violation("budget", name, run, at_ms, f"more than {budget:,} requests"))
 
     def _add_violation(self, promise: str, name: str, event: _Event, words: str) -> None:
         self._found.append(Violation(promise, name, event.run, event.entry.at_ms, words))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from crawler.model import recorded_settings
 from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.observe.audit import audit
@@ -34,20 +38,30 @@ def page(*entries: Exchange, run: int = 1, boot: str = BOOT, key: str = "/", dom
     return PageResult(run, f"https://{domain}{key}", "", domain, at, "processed", boot=boot, ledger=entries)
 
 
-def judge(tmp_path: Path, *spools: list[Record], **settings: object) -> AuditReport:
-    config = Config(
+def rules(tmp_path: Path, **settings: object) -> Config:
+    return Config(
         crawler=CrawlerSettings(**{"minimum_time_on_page": 1000, "max_domain_requests": 5, **settings}),  # type: ignore[arg-type]
         blacklist=("*.bad.test",),
         stub=("stub.test",),
         workspace=tmp_path,
     )
+
+
+def judge(tmp_path: Path, *spools: list[Record], events: Sequence[RunEvent] = (), **settings: object) -> AuditReport:
     workspace = FileWorkspace(tmp_path)
-    for number, records in enumerate(spools, 1):
-        writer = Writer(workspace.layout.results_of(f"fetcher-{number:02d}"), segment_bytes=400)
+    logs: list[tuple[str, Sequence[Record]]] = [(f"fetcher-{number:02d}", log) for number, log in enumerate(spools, 1)]
+    for name, records in (*logs, ("scheduler", events)):
+        writer = Writer(workspace.layout.results_of(name), segment_bytes=400)
         for record in records:
             writer.append(dump(record))
         writer.close()
-    return audit(config)
+    return audit(rules(tmp_path, **settings))
+
+
+def run_event(run: int, at: int, config: Config, event: str = "started") -> RunEvent:
+    moment = datetime.fromtimestamp((1_700_000_000_000 + at) / 1000, UTC)
+    time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return RunEvent(run, time, event, config.config_hash, config.map_hash, recorded_settings.dump(config))
 
 
 def promises(report: AuditReport) -> list[str]:
@@ -219,9 +233,61 @@ def test_damaged_lines_are_counted_and_do_not_stop_it(tmp_path: Path) -> None:
     assert report.is_clean
 
 
-def test_a_run_under_another_config_is_pointed_out(tmp_path: Path) -> None:
-    report = judge(tmp_path, [RunEvent(1, "", "started", "another hash"), robots(exchange(0))])
-    assert any("run 1 was made under another configuration" in line for line in report.lines())
+def test_a_run_without_recorded_limits_is_judged_by_the_present_ones_and_says_so(tmp_path: Path) -> None:
+    report = judge(tmp_path, [robots(exchange(0))], events=[RunEvent(1, "", "started", "hash")])
+    assert any("limits of run 1 were not recorded" in line for line in report.lines())
+
+
+def test_a_limit_that_is_raised_later_excuses_nothing(tmp_path: Path) -> None:
+    strict = rules(tmp_path, minimum_time_on_page=2000, max_domain_requests=2)
+    records = [robots(exchange(0)), page(exchange(1500), exchange(4000))]
+    report = judge(tmp_path, records, events=[run_event(1, -10, strict)], minimum_time_on_page=100)
+    assert promises(report) == ["spacing", "budget"]
+    text = "\n".join(report.lines())
+    assert "limits recorded with run 1: 2,000 ms between requests, 2 requests a domain." in text
+
+
+def test_a_limit_that_is_lowered_later_condemns_nothing(tmp_path: Path) -> None:
+    loose = rules(tmp_path, minimum_time_on_page=100, max_domain_requests=50, robots_unreachable="allow")
+    records = [
+        robots(exchange(0), outcome="unreachable", status=503, body=None, error="http-503"),
+        *[page(exchange(number * 200), key=f"/{number}") for number in range(1, 9)],
+    ]
+    assert judge(tmp_path, records, events=[run_event(1, -10, loose)], max_domain_requests=1).is_clean
+    assert not judge(tmp_path / "now", records, max_domain_requests=1).is_clean
+
+
+def test_lists_are_those_of_the_run(tmp_path: Path) -> None:
+    free = replace(rules(tmp_path), blacklist=(), stub=())
+    visit = [robots(exchange(0, "stub.test"), host="stub.test")]
+    assert judge(tmp_path, visit, events=[run_event(1, -10, free)]).is_clean
+
+
+def test_each_run_and_each_part_of_a_resumed_run_has_its_own_limits(tmp_path: Path) -> None:
+    slow, fast = rules(tmp_path, minimum_time_on_page=2000), rules(tmp_path, minimum_time_on_page=500)
+    events = [run_event(1, -10, slow), run_event(1, 5000, fast, "resumed"), run_event(2, 9000, slow)]
+    records = [
+        robots(exchange(0)),
+        page(exchange(2010), key="/a"),
+        page(exchange(6000), key="/b"),
+        page(exchange(6510), key="/c"),  # too early for the first part of the run, not for the second
+        page(exchange(9000), run=2, key="/a"),
+        page(exchange(9510), run=2, key="/b"),  # too early again
+    ]
+    report = judge(tmp_path, records, events=events, minimum_time_on_page=100)
+    assert [(violation.promise, violation.run) for violation in report.violations] == [("spacing", 2)]
+    text = "\n".join(report.lines())
+    assert "run 1: 2,000 ms between requests, 5 requests a domain, then 500 ms" in text
+    assert "run 2: 2,000 ms" in text
+
+
+def test_a_budget_that_is_lowered_within_a_run_binds_what_follows(tmp_path: Path) -> None:
+    wide, narrow = rules(tmp_path, max_domain_requests=50), rules(tmp_path, max_domain_requests=2)
+    events = [run_event(1, -10, wide), run_event(1, 5000, narrow, "resumed")]
+    early = [robots(exchange(0)), *[page(exchange(number * 1010), key=f"/{number}") for number in (1, 2, 3)]]
+    assert judge(tmp_path / "early", early, events=events).is_clean
+    late = [*early, page(exchange(6000), key="/x")]
+    assert promises(judge(tmp_path / "late", late, events=events)) == ["budget"]
 
 
 def test_an_empty_workspace_is_clean(tmp_path: Path) -> None:
