@@ -10,4 +10,5 @@ stats             the figures on a terminal, or as JSON
 summary/          the Markdown summary
 explain/          the reasons for the state of one URL
 export/           the map as GEXF, GraphML, CSV or JSON lines
+map/              the domain map as one HTML page
 """

@@ -62,6 +62,9 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.net", "crawler.database"),
         *("reporter", "reporter.queries"),
     },
+    "reporter.map": {
+        *("crawler.model", "crawler.rules", "crawler.workspace", "crawler.database", "reporter", "reporter.queries"),
+    },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),
         *("reporter", "reporter.queries"),
@@ -105,6 +108,8 @@ PURE_MODULES = {
     "reporter.explain.wording",
     "reporter.export.formats",
     "reporter.figures",
+    "reporter.map.communities",
+    "reporter.map.placement",
     "reporter.summary.markdown",
 }
 IMPURE = {

@@ -117,6 +117,11 @@ _command(
     epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
     "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
 )(map_commands.export)
+_command(
+    name="map",
+    short_help="Write the domain map as one HTML page.",
+    epilog="\b\nExample:\n  sumi-ripple map my.toml map.html",
+)(map_commands.draw_map)
 _command(short_help="Check that the crawl was polite.")(map_commands.audit)
 _command(
     short_help="Show what is running, paused or waiting, and why.",

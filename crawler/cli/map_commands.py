@@ -301,6 +301,34 @@ def export(
         sys.stdout.buffer.flush()
 
 
+def draw_map(
+    config: MapArgument,
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The page to write, e.g. map.html.", show_default=False)
+    ],
+    domains: Annotated[
+        int, typer.Option("--domains", metavar="N", help="Show at most so many domains, 1 to 5000.")
+    ] = 2000,
+) -> None:
+    """Write the domain map as one HTML page, to be opened by a double click: no server, no network.
+
+    Quality domains are shown first, then those that the most different quality domains link to.
+    """
+    from reporter.escape import counted
+    from reporter.map.map_data import MOST_DOMAINS
+    from reporter.map.map_page import write_map
+
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{target} is not the name of a page; give one that ends in .html")
+    if not 1 <= domains <= MOST_DOMAINS:
+        raise UsageError(f"--domains {domains}: give a number from 1 to {MOST_DOMAINS}")
+    found = write_map(_database(config), target, most=domains)
+    typer.echo(
+        f"Wrote {target}: showing {found.domains:,} of {counted(found.domains_known, 'domain')} and {found.links:,} of"
+        f" {found.links_known:,} links between them"
+    )
+
+
 def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
     """Check from the ledgers in the result spools that the crawl was polite; list every violation."""
     from crawler.observe.audit import audit as run_audit

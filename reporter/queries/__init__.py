@@ -5,6 +5,7 @@ overview       runs, domains, and counts over all pages
 domain_links   links summed up by domain
 broken_links   links to dead and permanently redirected pages
 one_page       a page, its depths, and the pages that link to it
+sample_pages   a few pages of each of some domains
 export_rows    pages, links and domains that pass the filters of an export
 
 Questions take a `MapReader` (`crawler.database.reader.open_map`), so all of a report is of one moment. They stay fast

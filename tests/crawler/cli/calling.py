@@ -11,7 +11,8 @@ from crawler.cli.app import run
 from tests.places import ROOT
 
 COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "replay", "digest", "stats", "explain")
-COMMANDS += ("export", "audit", "status", "pause", "resume", "stop", "candidates", "accept", "reject", "stub", "runs")
+COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
+COMMANDS += ("candidates", "accept", "reject", "stub", "runs")
 
 
 def sumi(

@@ -33,6 +33,7 @@ def test_every_reading_command_takes_any_file_name(
         ["explain", "https://q.test/", "my.toml"],
         ["export", "my.toml", "map.gexf"],
         ["export", "my.toml", "--format", "jsonl"],
+        ["map", "my.toml", "map.html"],
         ["report", "my.toml"],
         ["status", "my.toml"],
     ):

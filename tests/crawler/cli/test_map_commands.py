@@ -52,6 +52,8 @@ def test_the_map_of_a_crawl_can_be_read(
     assert "class         quality" in capsys.readouterr().out
     assert called("export", "demo.toml", "map.gexf") == 0
     assert "map.gexf" in capsys.readouterr().out
+    assert called("map", "demo.toml", "map.html", "--domains", "5") == 0
+    assert "Wrote map.html: showing 5 of 29 domains and " in capsys.readouterr().out
     assert called("audit", "demo.toml", *flags) == 0
     assert "clean" in capsys.readouterr().out
     assert called("status", "--json", *flags) == 0
