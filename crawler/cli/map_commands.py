@@ -322,7 +322,7 @@ def draw_map(
         raise UsageError(f"{target} is not the name of a page; give one that ends in .html")
     if not 1 <= domains <= MOST_DOMAINS:
         raise UsageError(f"--domains {domains}: give a number from 1 to {MOST_DOMAINS}")
-    found = write_map(_database(config), target, most=domains)
+    found = write_map(database_of(config), target, most=domains)
     typer.echo(
         f"Wrote {target}: showing {found.domains:,} of {counted(found.domains_known, 'domain')} and {found.links:,} of"
         f" {found.links_known:,} links between them"
