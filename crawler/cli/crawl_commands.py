@@ -52,6 +52,8 @@ def crawl(
         raise UsageError("give only one of --dry-run, --stats and --export-summary")
     if verbose and quiet:
         raise UsageError("-v and -q contradict each other; give one of them")
+    if not (dry_run or stats or export_summary):
+        _begin_to_start()
     loaded = load_config(config, workspace, workers)
     if dry_run:
         _show_dry_run(loaded)
@@ -63,6 +65,13 @@ def crawl(
         write_summary_of(loaded)
     else:
         raise typer.Exit(_crawl(loaded, verbose, quiet, fresh))
+
+
+def _begin_to_start() -> None:
+    """Let the stages' modules be imported while the config is read."""
+    from crawler.supervise.stage_process import start_fork_server
+
+    start_fork_server()
 
 
 def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: bool = False) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,7 +31,17 @@ def wait_for(root: Path, *words: str) -> None:
         time.sleep(0.01)
 
 
-def work_until_told(root: Path, name: str, drain: bool = False) -> int:
+class Late:
+    """An argument that is not there, in the stage's process, before this word has been noted."""
+
+    def __init__(self, root: Path, word: str) -> None:
+        self._wait = (root, word)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return wait_for, self._wait
+
+
+def work_until_told(root: Path, name: str, drain: object = None) -> int:
     """A sound stage: works until SIGTERM, then finishes."""
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
@@ -41,9 +53,20 @@ def work_until_told(root: Path, name: str, drain: bool = False) -> int:
     return 0
 
 
-def tell_tunables(root: Path, name: str) -> int:
-    """Notes the settings of its C library, and ends."""
-    note(root, f"{name} has {os.environ.get('GLIBC_TUNABLES', 'nothing')}")
+def tell_inherited(root: Path) -> int:
+    """Notes what it has of the process that it was forked from, and ends."""
+    has_modules = {"crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"} <= sys.modules.keys()
+    threads = [thread.name for thread in threading.enumerate() if "_end_with_supervisor" not in thread.name]
+    places = [place.readlink() for place in Path("/proc/self/fd").iterdir() if place.is_symlink()]
+    sockets = sum(str(place).startswith("socket:") for place in places)
+    files = [str(place) for place in places if root in place.parents or place.suffix in (".db", ".py")]
+    blocked = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    note(root, f"modules {has_modules}, threads {threads}, sockets {sockets}, files {files}, blocked {blocked}")
+    return 0
+
+
+def end_at_once(root: Path, name: str) -> int:
+    note(root, f"{name} ended")
     return 0
 
 

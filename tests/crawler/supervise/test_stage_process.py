@@ -1,4 +1,4 @@
-"""One stage's process: its environment, its words, and its end with the supervisor."""
+"""One stage's process: its inheritance, its words, and its end with the supervisor."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import os
 import select
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crawler.model.settings import Config
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
-from crawler.supervise.stages import fetcher_stages
 from tests.crawler.supervise import small_stages
 from tests.crawler.supervise.small_stages import notes
 
@@ -35,20 +32,31 @@ def lines_and_code(child: StageChild) -> tuple[list[str], int]:
     return lines, child.close()
 
 
-@pytest.mark.parametrize("own", [None, "glibc.malloc.tcache_count=7"])
-def test_fetchers_get_a_larger_tcache_unless_the_user_has_set_tunables(
-    root: Path, config: Config, monkeypatch: pytest.MonkeyPatch, own: str | None
-) -> None:
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    if own:
-        monkeypatch.setenv("GLIBC_TUNABLES", own)
-    (fetcher,) = fetcher_stages(config, 1)
-    ingest = StageSpec("ingest", "ingest", small_stages.tell_tunables, (root, "ingest"))
-    for spec in (replace(fetcher, work=small_stages.tell_tunables, arguments=(root, "fetcher")), ingest):
+def test_a_stage_begins_with_its_modules_and_nothing_else(root: Path) -> None:
+    """It inherits no thread, no socket, no database and no blocked signal of the process that it was forked from."""
+    for _ in range(2):  # the second finds nothing of the first
+        spec = StageSpec("a", "ingest", small_stages.tell_inherited, (root,))
         assert lines_and_code(start_stage(spec, logging.INFO, root)) == ([], 0)
-    told = own or "glibc.malloc.tcache_count=4000"
-    assert notes(root) == [f"fetcher has {told}", f"ingest has {own or 'nothing'}"]
-    assert os.environ.get("GLIBC_TUNABLES") == own
+    assert notes(root) == ["modules True, threads ['MainThread'], sockets 0, files [], blocked []"] * 2
+
+
+def test_a_stage_ends_at_once_if_its_fork_server_is_killed_and_the_next_is_started_by_another(root: Path) -> None:
+    child = start_stage(StageSpec("a", "ingest", small_stages.note_pid_and_wait, (root,)), logging.INFO, root)
+    small_stages.wait_for(root, "ingest started")
+    assert child.pid is not None
+    stage = os.pidfd_open(child.pid)
+    os.kill(_parent_of(child.pid), signal.SIGKILL)
+    assert lines_and_code(child) == ([], 255)
+    ready, _, _ = select.select([stage], [], [], 30)  # not before its log lines ended, and hardly later
+    os.close(stage)
+    assert ready
+    assert "ingest ended" not in notes(root)
+    spec = StageSpec("b", "ingest", small_stages.end_at_once, (root, "b"))
+    assert lines_and_code(start_stage(spec, logging.INFO, root)) == ([], 0)
+
+
+def _parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_a_stage_that_cannot_go_on_logs_why_and_ends_with_code_1(root: Path) -> None:
@@ -84,13 +92,15 @@ def test_a_stage_that_is_asked_to_end_finishes(root: Path) -> None:
 def test_a_ctrl_c_that_reaches_a_stage_before_it_has_left_the_terminal_is_discarded(
     root: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    child = start_stage(StageSpec("a", "ingest", small_stages.work_until_told, (root, "a")), logging.INFO, root)
+    arguments = (root, "a", small_stages.Late(root, "go"))
+    child = start_stage(StageSpec("a", "ingest", small_stages.work_until_told, arguments), logging.INFO, root)
     assert child.pid is not None
-    os.kill(child.pid, signal.SIGINT)  # blocked until the new interpreter has started, which takes far longer than this
+    os.kill(child.pid, signal.SIGINT)
+    small_stages.note(root, "go")  # before this its arguments are not complete, and it cannot have left the terminal
     small_stages.wait_for(root, "a started")
     child.ask_to_end()
     assert lines_and_code(child) == ([], 0)
-    assert notes(root) == ["a started", "a ended"]
+    assert notes(root) == ["go", "a started", "a ended"]
     assert capfd.readouterr().err == ""
 
 

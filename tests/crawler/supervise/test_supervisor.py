@@ -235,7 +235,7 @@ def test_a_stop_flag_that_only_a_stage_saw_stops_the_crawl_all_the_same(root: Pa
 
 def test_stages_alone_that_end_by_themselves_are_not_restarted(root: Path) -> None:
     names = ("fetcher 1", "fetcher 2")
-    specs = [StageSpec(name, "fetcher", small_stages.tell_tunables, (root, name)) for name in names]
+    specs = [StageSpec(name, "fetcher", small_stages.end_at_once, (root, name)) for name in names]
     assert make(root, specs, Watching(root), owns_run=False).run() is Outcome.COMPLETED
     assert len(notes(root)) == 2
 
