@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import get_args
 
@@ -38,6 +39,8 @@ _CHARACTERS = 8 * MOST_CHARACTERS  # … or addresses of so many characters: ord
 _SHARE = 150  # results that are read from one spool before the next has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them
+_ENOUGH = 1024 * 1024  # bytes of results that make a batch large enough
+_LOOK_EVERY = 0.05  # seconds: results that have not become more since the last look are applied
 _PLENTY = 10_000  # pages in the frontier …
 _GROWING = 1.2  # … unless a batch made it so much larger: then many domains have only just been found
 _BUSY = 15  # results in a batch that make it "many"; fewer are applied at once, because fetchers wait for their links
@@ -74,8 +77,12 @@ class Ingest:
             "run": self.updater.run,
             "taken": self._taken,
             "duplicates": self.updater.duplicates,
-            "backlog": sum(reader.unread_bytes() for reader in self.readers.values()),
+            "backlog": self.unread_bytes(),
         }
+
+    def unread_bytes(self) -> int:
+        """Bytes of results that wait to be applied."""
+        return sum(reader.unread_bytes() for reader in self.readers.values())
 
     def _open_store(self) -> Store:
         store = Store(self.config.output.database_path, self.config)
@@ -295,7 +302,8 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         control.beat("running" if taken else "waiting")
         if taken:
             if _BUSY <= taken < BATCH // 2:
-                _let_gather(control, started + gathering_time(frontier, ingest.store.counts["frontier"]))
+                until = started + gathering_time(frontier, ingest.store.counts["frontier"])
+                let_gather(ingest.unread_bytes, control, until)
             continue
         if drain or control.should_stop():
             return
@@ -308,7 +316,7 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
 
 
 def gathering_time(before: int, after: int) -> float:
-    """Seconds from one batch to the next, from the number of waiting pages before and after the batch.
+    """Seconds from one batch to the next, at most, from the number of waiting pages before and after the batch.
 
     The more pages wait, the less urgent are new ones. But while they are few and becoming more, the crawl has only
     begun: they belong to few domains, and most of those will soon have no known page left to visit.
@@ -318,7 +326,17 @@ def gathering_time(before: int, after: int) -> float:
     return max(_GATHER, min(after / _PLENTY, 1.0) * _GATHER_LONG)
 
 
-def _let_gather(control: StageControl, until: float) -> None:
-    """Sleep until then, even if the bell rings."""
-    while (left := until - time.monotonic()) > 0 and not control.should_stop():
+def let_gather(unread_bytes: Callable[[], int], control: StageControl, until: float) -> None:
+    """Sleep until then, even if the bell rings; but not once there is enough to do, or nothing more comes in.
+
+    The end of a run waits for the results that gathered last.
+    """
+    before = unread_bytes()
+    look_at = time.monotonic() + _LOOK_EVERY
+    while before < _ENOUGH and (left := min(until, look_at) - time.monotonic()) > 0 and not control.should_stop():
         control.wait(left)
+        if time.monotonic() >= look_at:
+            unread = unread_bytes()
+            if unread == before:
+                return
+            before, look_at = unread, time.monotonic() + _LOOK_EVERY

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from crawler.workspace.control import StageControl
 from crawler.workspace.door import RoleTaken
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, segments
-from ingest.loop import Ingest, gathering_time, run_ingest
+from ingest.loop import Ingest, gathering_time, let_gather, run_ingest
 from ingest.replay import replay
 from ingest.sqlite import domain_sums as sums
 from ingest.sqlite.store import Store
@@ -152,6 +154,37 @@ def test_results_gather_while_there_is_plenty_to_do_without_them() -> None:
     assert gathering_time(900_000, 1_000_000) == gathering_time(1_000_001, 1_000_000) == plenty
     assert gathering_time(2_000, 30_000) == gathering_time(0, 1) == few, "domains that were just found wait for jobs"
     assert gathering_time(1_990, 2_000) == few, "a crawl that has only begun"
+
+
+@pytest.mark.parametrize(
+    ("unread", "looks"),
+    [
+        ([10, 20, 30, 30], 4),  # nothing more comes in
+        ([0, 0], 2),
+        ([10, 20, 2_000_000], 3),  # enough for a batch
+        ([2_000_000], 1),
+    ],
+)
+def test_results_gather_only_while_they_become_more_and_are_few(rules: Config, unread: list[int], looks: int) -> None:
+    workspace = FileWorkspace(rules.workspace)
+    workspace.prepare()
+    control = StageControl(workspace, "ingest")
+    left = [*unread, *[-1] * 100]
+    let_gather(lambda: left.pop(0), control, time.monotonic() + 600)
+    assert len(unread) + 100 - len(left) == looks
+    control.close()
+
+
+def test_results_gather_no_longer_than_that_and_not_when_a_stop_is_asked_for(rules: Config) -> None:
+    workspace = FileWorkspace(rules.workspace)
+    workspace.prepare()
+    control = StageControl(workspace, "ingest")
+    looks = itertools.count()
+    let_gather(lambda: next(looks), control, time.monotonic())
+    control.signals = 1
+    let_gather(lambda: next(looks), control, time.monotonic() + 600)
+    assert next(looks) == 2
+    control.close()
 
 
 def test_duplicated_segments_change_nothing(rules: Config) -> None:
