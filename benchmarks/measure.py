@@ -29,6 +29,15 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
+def reaped_seconds(pid: int) -> float:
+    """CPU that the ended children of a process had used; 0.0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return 0.0
+    return (int(fields[13]) + int(fields[14])) / _TICK
+
+
 def memory_mb(pid: int) -> float:
     """The most resident memory that a process has had, in MB; 0.0 if it is gone."""
     try:
@@ -62,6 +71,7 @@ class StageWatch(threading.Thread):
         self.cpu: dict[int, float] = {}
         self.memory: dict[int, float] = {}
         self.names: dict[int, str] = {supervisor: "supervisor"}
+        self._reaped: dict[int, float] = {}
 
     def run(self) -> None:
         while not self._over.wait(self._every):
@@ -78,10 +88,15 @@ class StageWatch(threading.Thread):
         for pid in {*children(self._supervisor), *self.names}:
             self.cpu[pid] = max(cpu_seconds(pid), self.cpu.get(pid, 0.0))
             self.memory[pid] = max(memory_mb(pid), self.memory.get(pid, 0.0))
+            self._reaped[pid] = max(reaped_seconds(pid), self._reaped.get(pid, 0.0))
 
     def stop(self) -> None:
         self._over.set()
         self.join()
+
+    def reaped(self) -> float:
+        """All CPU of processes that others than the supervisor waited for: of the stages, by their fork server."""
+        return sum(seconds for pid, seconds in self._reaped.items() if pid != self._supervisor)
 
     def by_stage(self, figures: dict[int, float]) -> dict[str, float]:
         """Sums by stage: `fetchers` together, helpers of multiprocessing as `other`."""
