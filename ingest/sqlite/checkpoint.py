@@ -14,6 +14,7 @@ from pathlib import Path
 
 LONG = 200 * 1024 * 1024  # bytes of log: pages that are written often go to the file once
 TOO_LONG = 4 * LONG  # then the work has to wait for it
+SOME = 8 * 1024 * 1024  # bytes of log that are worth it once no page waits: the end of the run must not wait for them
 
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
@@ -26,13 +27,16 @@ class Checkpoints:
         self._log = database.with_name(f"{database.name}-wal")
         self._thread: threading.Thread | None = None
 
-    def begin_if_due(self, db: sqlite3.Connection) -> None:
-        """Begin a checkpoint if the log is long. `db` is the connection that writes."""
+    def begin_if_due(self, db: sqlite3.Connection, *, is_last: bool = False) -> None:
+        """Begin a checkpoint if the log is long; `is_last`: or if it is not, for there may be nothing more to write.
+
+        `db` is the connection that writes.
+        """
         length = self._length()
         if length > TOO_LONG:
             self.finish()
             db.execute(_CHECKPOINT).fetchone()
-        elif length > LONG and (self._thread is None or not self._thread.is_alive()):
+        elif length > (SOME if is_last else LONG) and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
             self._thread.start()
 

@@ -286,7 +286,7 @@ class Store:
             self._writer.write(done, run)
             self._transactions.commit()
         self._remember_as_stored(done)
-        self._checkpoints.begin_if_due(self.db)
+        self._checkpoints.begin_if_due(self.db, is_last=not self.counts["frontier"])
         return done
 
     def flush_moves(self) -> None:

@@ -41,6 +41,21 @@ def log_of(database: Path) -> int:
     return database.with_name(f"{database.name}-wal").stat().st_size
 
 
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_short_log_goes_back_beside_the_work_only_where_it_may_be_the_last(
+    database: Path, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, is_last: bool
+) -> None:
+    monkeypatch.setattr(checkpoint, "SOME", 10_000)
+    checkpoints = Checkpoints(database)
+    write(db, 1)
+    checkpoints.begin_if_due(db, is_last=is_last)
+    checkpoints.finish()
+    alone = sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True)  # reads no log
+    found = alone.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] if database.stat().st_size else 0
+    assert (found == 1) is is_last
+    alone.close()
+
+
 def test_the_log_stays_short_and_everything_is_there(
     database: Path, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,8 +108,8 @@ def test_the_map_is_the_same_with_a_checkpoint_after_every_commit(
     begun: list[str] = []
     begin_if_due = Checkpoints.begin_if_due
 
-    def counted(checkpoints: Checkpoints, db: sqlite3.Connection) -> None:
-        begin_if_due(checkpoints, db)
+    def counted(checkpoints: Checkpoints, db: sqlite3.Connection, *, is_last: bool) -> None:
+        begin_if_due(checkpoints, db, is_last=is_last)
         if checkpoints._thread is not None:
             begun.append(checkpoints._thread.name)
 
