@@ -42,6 +42,11 @@ def shape_error(key: str, traps: TrapSettings) -> str | None:
     if length is not None or (traps.max_url_length and len(key) > traps.max_url_length):
         longest = longest_key(traps.max_url_length)
         return f"trap-url-length: the URL has {length or len(key):,} characters, more than {longest:,}"
+    most = key.count("/") - 2  # segments: those of "https://" are none, those of a query count here
+    if (most <= traps.max_path_depth or not traps.max_path_depth) and (
+        most <= traps.max_path_repeats or not traps.max_path_repeats
+    ):
+        return None  # as nearly every key
     path = _path(key)
     if path == "/":
         return None
