@@ -41,7 +41,14 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.workspace", "crawler.database"),
     },
     "crawler.supervise": {
-        *("crawler.model", "crawler.config", "crawler.observe", "crawler.workspace", "crawler.database"),
+        *(
+            "crawler.model",
+            "crawler.pace",
+            "crawler.config",
+            "crawler.observe",
+            "crawler.workspace",
+            "crawler.database",
+        ),
     },
     "crawler.demo": {"crawler.workspace"},
     "crawler.cli": {"crawler.model"},

@@ -43,6 +43,8 @@ def describe(config: Config) -> str:
         "Network",
         f"  private addresses: {'allowed' if network.allow_private_addresses else 'refused'}"
         f" · CA bundle: {network.ca_bundle or 'the system’s'}",
+        f"  one answer: {network.total_timeout:,} ms, {network.max_body_size:,} bytes · reading it:"
+        f" {network.processing_timeout:,} ms, {network.parse_memory // 1_048_576:,} MiB in each fetcher",
         *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4),
     ]
     return "\n".join(lines)

@@ -82,6 +82,8 @@ _TABLES: dict[str, dict[str, Check]] = {
         "read-timeout": whole_number(1, 3_600_000, _MS),
         "total-timeout": whole_number(1, 86_400_000, _MS),
         "max-body-size": whole_number(1024, 2**31 - 1, " of bytes"),
+        "processing-timeout": whole_number(1000, 3_600_000, _MS),
+        "parse-memory": whole_number(16 * 1024 * 1024, 2**40, " of bytes"),
         "dns-cache-time": whole_number(0, U63, _MS),
         "max-idle-connections": whole_number(0, 10_000),
     },

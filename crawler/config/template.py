@@ -73,6 +73,8 @@ domain = "*.wiki.example"
 # read-timeout = 30000
 # total-timeout = 120000            # for one whole response
 # max-body-size = 10485760          # bytes, decoded
+# processing-timeout = 20000        # milliseconds for reading one page; a fetcher stuck longer is replaced
+# parse-memory = 268435456          # bytes for large pages that are read at one time, in each fetcher
 
 # [network.resolve]                 # like curl --connect-to: host pattern → address; the first match wins
 # "*.test" = "127.0.0.1:8443"

@@ -12,7 +12,7 @@ from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.records import Closure, Exchange, Job
 from crawler.model.urls import authority_of, domain_of
 from crawler.pace.decisions import Busy, Entry, EntryRequest, next_allowed
-from crawler.pace.gate_record import GateRecord, LedgerMark, with_pause
+from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark, kills_of, with_pause
 from crawler.visit.flow import number_of
 from crawler.workspace.door import Gate
 
@@ -100,6 +100,11 @@ class DomainPace:
         if self._retry_counts.job and self._retry_counts.job != number_of(job):
             self._retry_counts = NO_RETRIES
         return self._retry_counts
+
+    def kills_of(self, job: Job) -> KillMark:
+        """The deaths of fetchers that this job has caused."""
+        killed = self.gate.record.killed
+        return kills_of(self.gate.record, number_of(job)) if killed.times else killed
 
     def forget_retries(self) -> None:
         """No job is in progress."""

@@ -16,6 +16,7 @@ from crawler.fetch.due_queue import DueQueue
 from crawler.fetch.gated_request import GatedRequester, Later, Sent
 from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
+from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
 from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response
@@ -23,17 +24,19 @@ from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS
+from crawler.net.answer import SMALL_BODY
 from crawler.net.hub import Hub
+from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillMark
 from crawler.rules.lists import Classifier
 from crawler.visit.flow import Reply, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.workspace.clock import now_text
 from crawler.workspace.control import StageControl
+from crawler.workspace.door import Activity
+from crawler.workspace.log import Cursor
 from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
-
-LARGE_BODY = 400 * 1024  # bytes: more takes ten milliseconds and longer to parse
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ class DomainWorker:
         hub: Hub,
         counts: Counts,
         clock: Callable[[], Moment],
+        memory: ParseMemory | None = None,
+        activity: Activity | None = None,
     ) -> None:
         self._config = config
         self._control = control
@@ -76,6 +81,8 @@ class DomainWorker:
         self._hub = hub
         self._counts = counts
         self._clock = clock
+        self._memory = memory
+        self._activity = activity
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
@@ -91,7 +98,15 @@ class DomainWorker:
 
     def advance(self, domain: LeasedDomain) -> None:
         """Send the request that is due, do everything that needs no further request, and put the domain back."""
+        try:
+            self._advance(domain)
+        finally:
+            if self._memory is not None:
+                self._memory.release()
+
+    def _advance(self, domain: LeasedDomain) -> None:
         assert domain.visit is not None
+        self._tell(domain.visit)
         reply: Reply = None
         request = domain.visit.pending
         if request is not None:
@@ -113,9 +128,19 @@ class DomainWorker:
             if result is None:
                 return
             self._finish(domain, domain.visit, result)
+            if self._memory is not None:
+                self._memory.release()
             if not self._begin_next(domain):
                 return
+            self._tell(domain.visit)
             reply = None
+
+    def _tell(self, current: VisitInProgress) -> None:
+        """Tell which job this place works on, before it does. A job that has killed a fetcher is worked on alone."""
+        if self._activity is not None:
+            self._activity.assign(self._hub.place, current.job.domain, current.job.run, current.number)
+        if current.is_suspect and self._memory is not None:
+            self._memory.work_alone()
 
     def _begin_next(self, domain: LeasedDomain) -> bool:
         """Begin the visit of the next job. False: there is none, and the domain is idle."""
@@ -131,15 +156,26 @@ class DomainWorker:
             if self._needs_no_visit(domain, job):
                 self._journal.skip_job(domain.progress, job_end)
                 continue
+            killed = domain.pace.kills_of(job)
+            if killed.times >= MOST_KILLS:
+                self._condemn(domain, job, job_end, killed)
+                continue
             if job.run != domain.pace.run:
                 domain.pace.begin_run(job.run, self._journal.mark())
             known = partial(self._known_policy, domain, job.run)
             retry_counts = domain.pace.retry_counts_of(job)
             steps = visit(job, self._config, known, self._is_listed, retry_counts)
-            domain.begin_visit(VisitInProgress(job, job_end, steps))
+            domain.begin_visit(VisitInProgress(job, job_end, steps, is_suspect=killed.times > 0))
             if log.isEnabledFor(logging.INFO):
                 log.info("Crawling %s", job.wire)
             return True
+
+    def _condemn(self, domain: LeasedDomain, job: Job, job_end: Cursor, killed: KillMark) -> None:
+        """Record a job that has killed its fetcher twice, without another visit."""
+        log.warning("%s stopped a fetcher twice and is not visited again", job.wire)
+        result = PageResult(job.run, job.key, job.wire, job.domain, "", "failed", _kill_error(killed, self._config))
+        nothing = visit(job, self._config, lambda host: None, self._is_listed)
+        self._finish(domain, VisitInProgress(job, job_end, nothing), result)
 
     def _needs_no_visit(self, domain: LeasedDomain, job: Job) -> bool:
         """Is the job of an earlier run, done already, or of a domain that is closed for its run?"""
@@ -192,9 +228,18 @@ class DomainWorker:
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
         """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""
-        if isinstance(reply, Response) and len(reply.body) > LARGE_BODY:
-            return self._hub.run_in_thread(lambda: current.step(reply))
+        if isinstance(reply, Response) and len(reply.body) > SMALL_BODY:
+            return self._hub.run_in_thread(partial(self._step_in_thread, self._hub.place, current, reply))
         return current.step(reply)
+
+    def _step_in_thread(self, place: int, current: VisitInProgress, reply: Reply) -> Wish:
+        if self._activity is not None:
+            self._activity.enter_thread(place)
+        try:
+            return current.step(reply)
+        finally:
+            if self._activity is not None:
+                self._activity.leave_thread(place)
 
     def _finish(self, domain: LeasedDomain, current: VisitInProgress, result: PageResult) -> None:
         """Append a visit's result: its job is done."""
@@ -227,3 +272,10 @@ class DomainWorker:
         result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
         domain.pace.count(ledger, self._journal.append(dump(result)))
         domain.pace.learn_delay(result.host, self._robots.learn(result, moment.wall_ms).crawl_delay_ms)
+
+
+def _kill_error(killed: KillMark, config: Config) -> str:
+    slug = KILL_REASONS.get(killed.reason, KILL_REASONS[TOO_COSTLY])
+    if killed.reason == TOO_COSTLY:
+        return f"{slug}: reading the page took more memory than a fetcher may have"
+    return f"{slug}: reading the page took more than {config.network.processing_timeout / 1000:g} s"

@@ -34,6 +34,7 @@ from crawler.fetch.due_queue import DueQueue
 from crawler.fetch.gated_request import GatedRequester
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
+from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.request_loop import RequestLoop
 from crawler.model.moments import Moment
 from crawler.model.settings import Config
@@ -107,7 +108,9 @@ class Fetcher:
         # Claims and gates need their files; a connection that is not kept open is only made again.
         idle = min(config.network.max_idle_connections, _allow_many_files() // 3)
         network = replace(config.network, max_idle_connections=idle)
-        self._client = HttpClient(network, config.user_agent.header, waiter=self._hub)
+        memory = ParseMemory(self._hub, network.parse_memory, network.max_body_size)
+        self._client = HttpClient(network, config.user_agent.header, waiter=self._hub, memory=memory)
+        self._activity = self._hub.watch = workspace.activity(self._name)
         self._journal = Journal(
             workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
         )
@@ -122,6 +125,8 @@ class Fetcher:
             self._hub,
             self.counts,
             self._clock,
+            memory,
+            self._activity,
         )
         self._loop = RequestLoop(
             workspace,
@@ -192,6 +197,7 @@ class Fetcher:
             self._claims.close()
             self._loop.close()
             self._hub.close()
+            self._activity.close()
 
     def _facts(self) -> dict[str, Any]:
         """The facts of the heartbeat. Called from signal handlers too, so it takes no lock."""

@@ -21,8 +21,8 @@ from crawler.workspace.door import Workspace
 log = logging.getLogger("sumi.fetcher")
 
 SHARE_EVERY = 5.0  # seconds between adjustments of the share of slots
-STOP_GRACE = 3.0  # seconds for visits that are half made
-STOP_AT_MOST = 15.0  # seconds for requests on the wire
+STOP_GRACE = 2.0  # seconds for visits that are half made
+STOP_AT_MOST = 2.0  # seconds for requests on the wire after that: a Ctrl-C ends a crawl within five
 
 
 class RequestLoop:

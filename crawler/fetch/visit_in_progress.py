@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.model.messages import Request
 from crawler.model.records import Exchange, Job
-from crawler.visit.flow import Reply, Visit, Wish
+from crawler.visit.flow import Reply, Visit, Wish, number_of
 from crawler.workspace.log import Cursor
 
 
@@ -17,10 +17,22 @@ class VisitInProgress:
       `pop_robots_ledger` if a robots.txt result is written first, else by `ledger`.
     """
 
-    __slots__ = ("_has_asked", "_page_ledger", "_robots_ledger", "_visit", "job", "job_end", "pending")
+    __slots__ = (
+        "_has_asked",
+        "_page_ledger",
+        "_robots_ledger",
+        "_visit",
+        "is_suspect",
+        "job",
+        "job_end",
+        "number",
+        "pending",
+    )
 
-    def __init__(self, job: Job, job_end: Cursor, visit: Visit) -> None:
+    def __init__(self, job: Job, job_end: Cursor, visit: Visit, *, is_suspect: bool = False) -> None:
         self.job = job
+        self.number = number_of(job)
+        self.is_suspect = is_suspect  # it has killed a fetcher
         self.job_end = job_end  # the cursor after the job
         self._visit = visit
         self.pending: Request | None = None

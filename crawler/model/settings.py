@@ -71,6 +71,8 @@ class NetworkSettings:
     read_timeout: int = 30_000
     total_timeout: int = 120_000  # for one whole response
     max_body_size: int = 10 * 1024 * 1024  # decoded bytes
+    processing_timeout: int = 20_000  # for reading one page, beyond `total_timeout`; common pages take milliseconds
+    parse_memory: int = 256 * 1024 * 1024  # bytes for bodies that are read at one time, in each fetcher
     dns_cache_time: int = 300_000
     max_idle_connections: int = 1000  # kept alive in each fetcher: as many as it may have domains at work
     resolve: tuple[tuple[str, str], ...] = ()  # (host pattern, "address:port"), first match wins

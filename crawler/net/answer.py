@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from crawler.model.messages import BodyWanted, Request, Response
 from crawler.net.codings import BadEncoding, Collector, codings, most_compressed
@@ -11,13 +12,29 @@ from crawler.net.deadline import Deadline
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
 from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
 
+SMALL_BODY = 400 * 1024  # bytes that are read without a reservation of memory
 LONGEST_IDLE = 90.0  # seconds; few servers keep a connection for longer
 DRAIN_BYTES = 64 * 1024  # an unwanted body this short is read to its end, which is cheaper than a new connection
 DRAIN_SECONDS = 1.0
 
 
+class BodyMemory(Protocol):
+    """A budget of memory for bodies."""
+
+    def grow(self, size: int, limit: int, *, is_robots: bool = False) -> int:
+        """Reserve memory for a body of `size` bytes, which may grow to `limit`; waits until there is some.
+
+        Returns the size up to which this need not be called again. The caller's caller releases it.
+        """
+
+
 def read_answer(
-    request: Request, receive: Callable[[], bytes], tick: Callable[[], None], deadline: Deadline, start: float
+    request: Request,
+    receive: Callable[[], bytes],
+    tick: Callable[[], None],
+    memory: BodyMemory | None,
+    deadline: Deadline,
+    start: float,
 ) -> tuple[Response, bool, float]:
     """The response, whether the connection can be kept, and for how long.
 
@@ -31,7 +48,7 @@ def read_answer(
         for _ in body.pieces():
             pass
     elif _is_wanted(request, head):
-        content, is_cut, is_truncated = _collect(request, head, body, tick)
+        content, is_cut, is_truncated = _collect(request, head, body, tick, _growth(request, memory, deadline))
     else:
         _drain(body, deadline)
     elapsed = time.monotonic() - start
@@ -48,10 +65,26 @@ def _is_wanted(request: Request, head: Head) -> bool:
     return media_type(content_type) is None or is_html(content_type)
 
 
-def _collect(request: Request, head: Head, body: Body, tick: Callable[[], None]) -> tuple[bytes, bool, bool]:
+def _growth(request: Request, memory: BodyMemory | None, deadline: Deadline) -> Callable[[int], int] | None:
+    """The reservation of memory for this request's body. The wait for it is no fault of the server."""
+    if memory is None:
+        return None
+
+    def grow(size: int) -> int:
+        before = time.monotonic()
+        covered = memory.grow(size, request.limit, is_robots=request.wanted is BodyWanted.ANYTHING)
+        deadline.extend(time.monotonic() - before)
+        return covered
+
+    return grow
+
+
+def _collect(
+    request: Request, head: Head, body: Body, tick: Callable[[], None], grow: Callable[[int], int] | None
+) -> tuple[bytes, bool, bool]:
     """The body, whether it was cut at the limit, and whether its compressed stream ended too early."""
     applied = codings(head.headers.get("content-encoding")) + codings(",".join(body.transfer_codings))
-    collector = Collector(applied, request.limit, tick)
+    collector = Collector(applied, request.limit, tick, grow, SMALL_BODY)
     is_unsure = request.wanted is BodyWanted.HTML and media_type(head.headers.get("content-type")) is None
     most_on_wire = most_compressed(request.limit)
     on_wire = 0

@@ -13,7 +13,7 @@ import ada_url
 
 from crawler.model.messages import Answer, Failure, Request, Response
 from crawler.model.settings import NetworkSettings
-from crawler.net.answer import read_answer
+from crawler.net.answer import BodyMemory, read_answer
 from crawler.net.connection import Connector, Origin
 from crawler.net.deadline import Deadline
 from crawler.net.failures import EXPECTED, describe
@@ -42,6 +42,7 @@ class HttpClient:
         *,
         resolver: AddressResolver | None = None,
         waiter: SocketWaiter | None = None,
+        memory: BodyMemory | None = None,
     ) -> None:
         agent = user_agent_header.encode("utf-8").decode("latin-1")
         if any(ord(character) < 32 or ord(character) == 127 for character in agent):
@@ -51,6 +52,7 @@ class HttpClient:
         self._connect_timeout = network.connect_timeout / 1000
         self._resolver = resolver or AddressResolver(network)
         self._waiter = waiter or BlockingWaiter()
+        self._memory = memory
         self._connector = Connector(tls_context(network), self._waiter, self._connect_timeout)
         self._idle = IdleConnections(network.max_idle_connections)
         self._common = f"User-Agent: {agent}\r\nAccept: {ACCEPT}\r\nAccept-Encoding: {ACCEPT_ENCODING}\r\n\r\n".encode(
@@ -91,7 +93,9 @@ class HttpClient:
         is_kept = False
         try:
             connection.send(line + self._common, deadline)
-            response, is_kept, keep = read_answer(request, connection.receive, connection.give_way, deadline, start)
+            response, is_kept, keep = read_answer(
+                request, connection.receive, connection.give_way, self._memory, deadline, start
+            )
             connection.reuse_until(time.monotonic() + keep)
             return response
         finally:

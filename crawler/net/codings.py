@@ -213,16 +213,26 @@ def most_compressed(limit: int) -> int:
 class Collector:
     """The end of the chain: the decoded body, never longer than `limit`. `is_cut` once there was more.
 
-    `tick` is called after every megabyte of work, in whatever layer; it may raise.
+    `tick` is called after every megabyte of work, in whatever layer; it may raise. `grow` is called with the body's
+    size whenever that exceeds what `grow` returned before, first with more than `free` bytes; it may wait.
     """
 
-    def __init__(self, applied: Iterable[str], limit: int, tick: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        applied: Iterable[str],
+        limit: int,
+        tick: Callable[[], None] | None = None,
+        grow: Callable[[int], int] | None = None,
+        free: int = 0,
+    ) -> None:
         names = list(applied)
         if len(names) > MOST_CODINGS:
             raise BadEncoding(f"{len(names)} codings on top of each other")
         self._stages: list[Stage] = [STAGES[name]() for name in reversed(names)]
         self._limit = limit
         self._tick = tick
+        self._grow = grow
+        self._covered = free if grow is not None else limit
         self._work = 0  # bytes since the last tick
         # Bytes that each layer but the last may still hand on.
         self._allowance = [most_compressed(limit)] * len(self._stages)
@@ -262,6 +272,8 @@ class Collector:
             self.is_cut = True
             piece = piece[:room]
         if piece:
+            if self._grow is not None and self.size + len(piece) > self._covered:
+                self._covered = self._grow(self.size + len(piece))
             self._parts.append(piece)
             self.size += len(piece)
         return not self.is_cut

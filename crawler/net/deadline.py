@@ -21,5 +21,9 @@ class Deadline:
             raise TimeoutError
         return seconds
 
+    def extend(self, seconds: float) -> None:
+        """This long the request had to wait for its own side."""
+        self._end += seconds
+
     def shorten(self, total: float) -> None:
         self._end = min(self._end, time.monotonic() + total)

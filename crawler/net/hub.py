@@ -112,6 +112,30 @@ class _Poll:
         pass
 
 
+class LoopWatch(Protocol):
+    """Told by a hub whose turn it is: it writes that down for those who look from outside."""
+
+    def enter(self, place: int) -> None:
+        """The greenlet at this place runs from now on."""
+
+    def leave(self) -> None:
+        """None runs: the loop waits."""
+
+
+class _Unwatched:
+    def enter(self, place: int) -> None:
+        pass
+
+    def leave(self) -> None:
+        pass
+
+
+class _Worker(greenlet):
+    """A greenlet of a hub. `place` numbers those that exist at the same time, from 0."""
+
+    place = 0
+
+
 class Hub:
     """Greenlets of one thread that wait for sockets together.
 
@@ -122,13 +146,15 @@ class Hub:
     """
 
     def __init__(self) -> None:
+        self.watch: LoopWatch = _Unwatched()
+        self._places = 0
         self._watch = _Epoll() if hasattr(select, "epoll") else _Poll()
         # Descriptor → the greenlet that waits for it, and until when. A negative number is a callback's ticket.
-        self._waiting: dict[int, tuple[greenlet, float]] = {}
+        self._waiting: dict[int, tuple[_Worker, float]] = {}
         self._earliest = math.inf  # no wait times out before this
         self._last_ticket = 0
         self._called_back: deque[tuple[int, Any]] = deque()  # (ticket, value)
-        self._spare: list[greenlet] = []  # greenlets with nothing to do
+        self._spare: list[_Worker] = []  # greenlets with nothing to do
         self._wake_reader, self._wake_writer = os.pipe()
         for end in (self._wake_reader, self._wake_writer):
             os.set_blocking(end, False)
@@ -160,9 +186,11 @@ class Hub:
         waiting, poll = self._waiting, self._watch.poll
         while not self._is_stopped:
             seconds = min(begin(), LONGEST_SLEEP, self._earliest - time.monotonic())
+            self.watch.leave()
             for descriptor, _ in poll(max(seconds, 0.0)):
                 waiter = waiting.pop(descriptor, None)
                 if waiter is not None:
+                    self.watch.enter(waiter[0].place)
                     waiter[0].switch()
                 elif descriptor == self._wake_reader:
                     os.read(self._wake_reader, 65536)
@@ -176,13 +204,26 @@ class Hub:
     def spawn(self, work: Callable[[T], None], about: T) -> None:
         """Begin `work(about)`; returns when it waits for the first time. It must not raise."""
         # A greenlet that has done its work is given more: each new one takes memory of its own from the kernel.
-        worker = self._spare.pop() if self._spare else greenlet(self._work, self._loop)
+        worker = self._spare.pop() if self._spare else self._new_worker()
+        self.watch.enter(worker.place)
         worker.switch(work, about)
+
+    @property
+    def place(self) -> int:
+        """The place of the greenlet that asks; 0 outside of them."""
+        return getattr(getcurrent(), "place", 0)
+
+    def _new_worker(self) -> _Worker:
+        worker = _Worker(self._work, self._loop)
+        worker.place = self._places
+        self._places += 1
+        return worker
 
     def _work(self, work: Callable[[T], None], about: T) -> None:
         """A greenlet's life, until `run` ends."""
         assert self._loop is not None
         me = getcurrent()
+        assert isinstance(me, _Worker)
         while True:
             work(about)
             self._spare.append(me)
@@ -238,11 +279,12 @@ class Hub:
         until = time.monotonic() + seconds
         if until < self._earliest:
             self._earliest = until
-        self._waiting[number] = (getcurrent(), until)
+        self._waiting[number] = (getcurrent(), until)  # type: ignore[assignment]
 
     def _resume(self, ticket: int, value: object) -> None:
         waiter = self._waiting.pop(ticket, None)
         if waiter is not None:  # else it has timed out
+            self.watch.enter(waiter[0].place)
             waiter[0].switch(value)
 
     def _expire(self) -> None:
@@ -253,6 +295,7 @@ class Hub:
             if waiter is not None:
                 if number >= 0:
                     self._watch.disarm(number)
+                self.watch.enter(waiter[0].place)
                 waiter[0].throw(TimeoutError)
         self._earliest = min((until for _, until in self._waiting.values()), default=math.inf)
 

@@ -16,6 +16,7 @@ from crawler.model.moments import Moment
 from crawler.model.records import Closure
 
 LONGEST_PAUSE_MS = 0xFFFFFFFF
+_JOB_BITS = 0xFFFFFFFF
 
 
 class LedgerMark(NamedTuple):
@@ -27,6 +28,24 @@ class LedgerMark(NamedTuple):
 
 
 NO_MARK = LedgerMark()
+
+
+class KillMark(NamedTuple):
+    """The job that a fetcher was at when it was killed because that job took too much time or memory.
+
+    `job` is the end of the job's number (32 bits), `times` the deaths so far, `reason` one of `KILL_REASONS`. Only who
+    watches the fetchers writes it: a fetcher that dies of anything else leaves none.
+    """
+
+    job: int = 0
+    times: int = 0
+    reason: int = 0
+
+
+NO_KILL = KillMark()
+TOO_SLOW, TOO_COSTLY = 1, 2
+KILL_REASONS = {TOO_SLOW: "too-slow", TOO_COSTLY: "too-costly"}  # their slugs
+MOST_KILLS = 2  # the second try is made alone; a job that ends that one too is not tried again
 
 
 class GateRecord(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +69,7 @@ class GateRecord(msgspec.Struct, frozen=True, gc=False):
     mark: LedgerMark = NO_MARK
     pause_ms: int = 0  # a visit waits before its next request (Retry-After, say): no fetcher asks the domain before
     retry_counts: RetryCounts = NO_RETRIES  # of the visit that was last interrupted or paused
+    killed: KillMark = NO_KILL
 
 
 def for_run(record: GateRecord, run: int) -> GateRecord:
@@ -69,6 +89,17 @@ def resolve_unknowns(record: GateRecord, now: Moment) -> GateRecord:
     ended = record.ended
     is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
     return replace(record, is_in_flight=False, ended=now) if is_unknown else record
+
+
+def with_kill(record: GateRecord, job: int, reason: int) -> GateRecord:
+    """The record of a domain whose fetcher is killed because of this job."""
+    times = record.killed.times if record.killed.job == job & _JOB_BITS else 0
+    return replace(record, killed=KillMark(job & _JOB_BITS, min(times + 1, 255), reason))
+
+
+def kills_of(record: GateRecord, job: int) -> KillMark:
+    """The deaths that this job has caused."""
+    return record.killed if record.killed.times and record.killed.job == job & _JOB_BITS else NO_KILL
 
 
 def with_pause(record: GateRecord, *, seconds: float, retry_counts: RetryCounts) -> GateRecord:

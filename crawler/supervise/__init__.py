@@ -7,6 +7,7 @@
     stages         the stages of a crawl
     supervisor     keeps the stages alive and stops them in order
     exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
+    watchdog       finds and kills a fetcher that a page has brought to a stop
     progress       has a stage done anything since it last died? are results left to apply?
     stage_process  one stage's process: its start, its log lines, its exit code
 

@@ -23,6 +23,7 @@ from crawler.model.settings import Config
 from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
+from crawler.pace.gate_record import KILL_REASONS
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
     MOST_DEATHS,
@@ -38,12 +39,14 @@ from crawler.supervise.exit_rules import (
 )
 from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
+from crawler.supervise.watchdog import Watchdog
 from crawler.workspace.door import Workspace
 from crawler.workspace.runs import RunStatus, read_run, read_run_text
 
 log = logging.getLogger("sumi.supervisor")
 
 PATIENCE = 60.0  # seconds for a stage to finish what is in flight
+STUCK_PATIENCE = 3.0  # for a fetcher that is stuck
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = " A second Ctrl-C ends at once."
 
@@ -60,6 +63,7 @@ class _Stage:
     is_over: bool = False  # not to be started again
     is_parked: bool = False  # stopped by its flag file
     asked_at: float | None = None  # when it was asked to end
+    is_killed: bool = False  # by the watchdog: no fault of its own
 
     def waits_for_start(self) -> bool:
         return self.child is None and not self.is_over and not self.is_parked
@@ -90,6 +94,7 @@ class Supervisor:
         self._shown_at = time.monotonic()
         self._is_status_wanted = False
         self._is_watched = True
+        self._watchdog = Watchdog(self.config.network, self.workspace)
         self._run_before = read_run_text(self.workspace)
 
     def run(self) -> Outcome:
@@ -123,6 +128,7 @@ class Supervisor:
         if self._is_status_wanted:
             self._say_status()
         self._wait(now)
+        self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
         self._advance_phase(time.monotonic())
         if time.monotonic() - self._shown_at >= self.view.every:
@@ -163,6 +169,24 @@ class Supervisor:
     def _pass_on_lines(self, stage: _Stage) -> None:
         for line in stage.child.read_lines() if stage.child else ():
             self.say(line)
+
+    def _kill_stuck_fetchers(self) -> None:
+        """Kill fetchers that a page has brought to a stop. Their successors know which page it was."""
+        fetchers = {
+            stage.child.pid: stage
+            for stage in self._stages
+            if stage.spec.stage == "fetcher" and stage.child is not None and stage.child.pid is not None
+        }
+        for work, reason in self._watchdog.find_stuck(set(fetchers), time.monotonic_ns()):
+            stage = fetchers[work.pid]
+            stage.is_killed = True
+            self._watchdog.kill(work, reason)
+            log.warning(
+                "The %s was stopped by a page of %s (%s); replacing it",
+                stage.spec.name,
+                work.domain,
+                KILL_REASONS[reason],
+            )
 
     def _judge_exits(self, now: float) -> None:
         for stage in self._stages:
@@ -205,6 +229,10 @@ class Supervisor:
 
     def _restart_later(self, stage: _Stage, code: int, now: float) -> None:
         """Restart a stage that died, after a pause, or give up."""
+        if stage.is_killed:
+            stage.is_killed = False
+            stage.start_at = now
+            return
         progress = stage_progress(stage.spec.stage, self.workspace, self.config.output.database_path)
         stage.deaths = after_death(stage.deaths, now - stage.started_at, progress, self.first_pause)
         if self.owns_run and stage.deaths.in_a_row >= MOST_DEATHS:
@@ -249,7 +277,9 @@ class Supervisor:
     def _advance_phase(self, now: float) -> None:
         alive = [stage for stage in self._stages if stage.child is not None]
         for stage in alive:
-            if stage.child and stage.asked_at is not None and now - stage.asked_at > PATIENCE:
+            if stage.child is None or stage.asked_at is None:
+                continue
+            if now - stage.asked_at > self._patience_with(stage.child.pid or 0):
                 log.warning("The %s does not end; killing it. Its unfinished work is done again", stage.spec.name)
                 stage.child.kill()
                 stage.asked_at = now
@@ -259,6 +289,10 @@ class Supervisor:
         self._phase = next_phase(self._phase, [stage.spec.stage for stage in alive])
         if self._phase is Phase.DRAINING:
             self._ask_to_end(alive)
+
+    def _patience_with(self, pid: int) -> float:
+        """Seconds for a stage to end. A fetcher that is stuck in one piece of work does not hear that it should."""
+        return STUCK_PATIENCE if self._watchdog.is_busy(pid, time.monotonic_ns(), STUCK_PATIENCE / 2) else PATIENCE
 
     def _apply_remaining_results(self) -> None:
         """If the ingest died before it applied all results, run one more ingest, to the end of them."""

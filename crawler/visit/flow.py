@@ -44,6 +44,7 @@ from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, t
 
 MAX_REDIRECTS = 10
 MAX_ROBOTS_REDIRECTS = 5
+FEW_RULES = 1000  # a longer robots.txt is asked for where it is kept: hundreds of visits are under way at one time
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # A retry would end the same way.
@@ -313,7 +314,8 @@ class _Flow:
         policy = self.learned.get(host) or self.known(host)
         if policy is None:
             policy = yield from self._learn(host)
-        self.learned[host] = policy
+        if policy.rules.count <= FEW_RULES:
+            self.learned[host] = policy
         if policy.error is not None:
             slug = slug_of(policy.error)
             if slug in UNREACHABLE_AT_ONCE:

@@ -112,16 +112,12 @@ _Agent = list[tuple[_Group, int]]  # the groups that name an agent, each with th
 class Rules:
     """One parsed robots.txt."""
 
-    __slots__ = ("_agents",)
+    __slots__ = ("_agents", "count")
 
     def __init__(self, agents: dict[str, _Agent]) -> None:
         self._agents = agents
-
-    @property
-    def count(self) -> int:
-        """Rules that are kept, each once."""
-        groups = {id(group): group for agent in self._agents.values() for group, _ in agent}
-        return sum(len(group.rules) for group in groups.values())
+        groups = {id(group): group for agent in agents.values() for group, _ in agent}
+        self.count = sum(len(group.rules) for group in groups.values())  # rules that are kept, each once
 
     def allows(self, url: str, agent: str) -> bool:
         """May `agent` (a product token) request this URL? /robots.txt itself may always be asked for."""

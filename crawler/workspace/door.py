@@ -15,7 +15,7 @@ Promises that every implementation keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crawler.model.errors import SumiError
 from crawler.model.moments import Moment
@@ -92,6 +92,41 @@ class Gate(Protocol):
 
     def close(self) -> None:
         """Release this handle, and the gate if it is held."""
+
+
+class BusyWork(NamedTuple):
+    """Work that a process began at `since_ns` (monotonic) and has not interrupted since. `job` is the job's number."""
+
+    pid: int
+    since_ns: int
+    domain: str
+    run: int
+    job: int
+
+
+class Activity(Protocol):
+    """The work of a fetcher, told beforehand: who watches it can read it while the fetcher itself is stuck.
+
+    A fetcher has places, one for each domain that it works on at the same time.
+    """
+
+    def assign(self, place: int, domain: str, run: int, job: int) -> None:
+        """The work of this place is about this job from now on."""
+
+    def enter(self, place: int) -> None:
+        """The request loop works for this place from now on, and for no other."""
+
+    def leave(self) -> None:
+        """The request loop waits."""
+
+    def enter_thread(self, place: int) -> None:
+        """A thread begins to work for this place."""
+
+    def leave_thread(self, place: int) -> None:
+        """That thread is done."""
+
+    def close(self) -> None:
+        """Tell nothing more."""
 
 
 class Slots(Protocol):
@@ -289,6 +324,12 @@ class Workspace(Protocol):
 
     def slots(self, limit: int) -> Slots:
         """The permits of `max-concurrent-pages-open`."""
+
+    def activity(self, name: str) -> Activity:
+        """The place where a fetcher of this name tells what it is at. Raises OSError."""
+
+    def busy_work(self) -> list[BusyWork]:
+        """All that fetchers are at just now, of each the longest first. The processes may be dead."""
 
     # -- robots.txt ----------------------------------------------------------------------------------
 

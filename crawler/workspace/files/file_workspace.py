@@ -14,7 +14,8 @@ from crawler.model.moments import Moment
 from crawler.model.records import Job
 from crawler.workspace.atomic import write_atomically
 from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.door import STAGES, RoleTaken, WorkspaceError
+from crawler.workspace.door import STAGES, BusyWork, RoleTaken, WorkspaceError
+from crawler.workspace.files.activity_file import ActivityFile, read_activity
 from crawler.workspace.files.bell_pipes import BellPipe, ring
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool
@@ -182,6 +183,16 @@ class FileWorkspace:
 
     def slots(self, limit: int) -> SlotFiles:
         return SlotFiles(self.layout.slots, limit)
+
+    def activity(self, name: str) -> ActivityFile:
+        return ActivityFile(self.layout.activity / name)
+
+    def busy_work(self) -> list[BusyWork]:
+        try:
+            paths = sorted(Path(entry.path) for entry in os.scandir(self.layout.activity))
+        except OSError:
+            return []
+        return [work for path in paths for work in read_activity(path)]
 
     # -- robots.txt ----------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.pace.decisions import CLOSURE_REASONS, Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
-from crawler.pace.gate_record import GateRecord, LedgerMark
+from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import GateError
 
@@ -93,6 +93,7 @@ _FIELDS = (
     _Field("mark", "HQQ", tuple, LedgerMark),
     _Field("pause_ms", "I"),
     _Field("retry_counts", "QH?IH", tuple, RetryCounts),
+    _Field("killed", "IBB", tuple, KillMark),
 )
 _HEAD = "<4sQ"
 _CODES = _HEAD + "".join(field.code for field in _FIELDS)

@@ -51,6 +51,7 @@ class Layout:
         self.locks = self.root / "locks"
         self.leases = self.locks / "leases"
         self.slots = self.locks / "slots"
+        self.activity = self.root / "activity"
         self.bells = self.root / "bells"
         self.status = self.root / "status"
         self.quarantine = self.root / "quarantine"
@@ -62,7 +63,7 @@ class Layout:
         """Every folder that stages write to."""
         return (
             *(self.jobs, self.releases, self.results, self.feed, self.gates, self.robots),
-            *(self.leases, self.slots, self.bells, self.status, self.quarantine),
+            *(self.leases, self.slots, self.activity, self.bells, self.status, self.quarantine),
         )
 
     def jobs_of(self, domain: str) -> Path:

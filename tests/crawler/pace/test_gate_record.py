@@ -10,11 +10,17 @@ from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.pace.gate_record import (
     LONGEST_PAUSE_MS,
+    NO_KILL,
     NO_MARK,
+    TOO_COSTLY,
+    TOO_SLOW,
     GateRecord,
+    KillMark,
     LedgerMark,
     for_run,
+    kills_of,
     resolve_unknowns,
+    with_kill,
     with_pause,
 )
 from tests.crawler.pace.clocks import BOOT, OTHER_BOOT
@@ -69,3 +75,20 @@ def test_a_pause_is_kept_with_the_retries_of_its_visit_and_is_bounded() -> None:
     paused = with_pause(GateRecord(run=1), seconds=1.5, retry_counts=COUNTS)
     assert paused == GateRecord(run=1, pause_ms=1500, retry_counts=COUNTS)
     assert with_pause(GateRecord(), seconds=1e12, retry_counts=COUNTS).pause_ms == LONGEST_PAUSE_MS
+
+
+def test_kills_are_counted_for_one_job_and_forgotten_for_another() -> None:
+    job, other = 2**63 + 5, 9
+    record = with_kill(GateRecord(run=1), job, TOO_SLOW)
+    assert kills_of(record, job) == KillMark(5, 1, TOO_SLOW)
+    assert kills_of(record, other) == NO_KILL
+    record = with_kill(record, job, TOO_COSTLY)
+    assert (kills_of(record, job).times, kills_of(record, job).reason) == (2, TOO_COSTLY)
+    record = with_kill(record, other, TOO_SLOW)
+    assert (kills_of(record, other).times, kills_of(record, job)) == (1, NO_KILL)
+
+
+def test_a_fetcher_that_died_of_anything_else_leaves_no_kill() -> None:
+    """A storm of kill -9 with requests on the wire condemns no job."""
+    record = GateRecord(run=1, sent=3, is_in_flight=True)
+    assert kills_of(record, 0) == NO_KILL

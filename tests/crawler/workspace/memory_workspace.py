@@ -5,6 +5,7 @@ It keeps no file and knows no path. A stage that runs on it has gone through the
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from crawler.model.records import Job, dump
 from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
 from crawler.pace.gate_record import GateRecord, for_run
 from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
-from crawler.workspace.door import STAGES, RoleTaken
+from crawler.workspace.door import STAGES, BusyWork, RoleTaken
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 from crawler.workspace.reading import parse_lines
 
@@ -318,6 +319,41 @@ class MemorySlots:
         self.give_back(self.held)
 
 
+class MemoryActivity:
+    """The work of a fetcher, by place."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, tuple[str, int, int]] = {}
+        self._threads: dict[int, int] = {}
+        self._current: tuple[int, int] | None = None
+
+    def assign(self, place: int, domain: str, run: int, job: int) -> None:
+        self._jobs[place] = (domain, run, job)
+
+    def enter(self, place: int) -> None:
+        self._current = (place, time.monotonic_ns())
+
+    def leave(self) -> None:
+        self._current = None
+
+    def enter_thread(self, place: int) -> None:
+        self._threads[place] = time.monotonic_ns()
+
+    def leave_thread(self, place: int) -> None:
+        self._threads.pop(place, None)
+
+    def close(self) -> None:
+        pass
+
+    def busy_work(self) -> list[BusyWork]:
+        busy = dict(self._threads)
+        if self._current is not None:
+            place, since = self._current
+            busy[place] = min(since, busy.get(place, since))
+        found = [BusyWork(os.getpid(), since, *self._jobs.get(place, ("", 0, 0))) for place, since in busy.items()]
+        return sorted(found, key=lambda work: work.since_ns)
+
+
 class MemoryWorkspace:
     """See `crawler.workspace.door.Workspace`."""
 
@@ -339,6 +375,7 @@ class MemoryWorkspace:
         self._flags: set[str] = set()
         self._bells: dict[str, MemoryBell] = {}
         self._beats: dict[str, bytes] = {}
+        self._activities: dict[str, MemoryActivity] = {}
         self._documents: dict[str, bytes] = {}
         self._aside: set[str] = set()
 
@@ -454,6 +491,13 @@ class MemoryWorkspace:
 
     def heartbeats(self) -> dict[str, bytes]:
         return dict(self._beats)
+
+    def activity(self, name: str) -> MemoryActivity:
+        self._activities[name] = MemoryActivity()
+        return self._activities[name]
+
+    def busy_work(self) -> list[BusyWork]:
+        return [work for activity in self._activities.values() for work in activity.busy_work()]
 
     def record_crash(self, name: str, text: str) -> str:
         return "memory"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -631,6 +633,27 @@ def test_a_bell_ends_a_wait_and_is_heard_once(open_it: Opener, workspace: Worksp
     assert bell.wait(60)
     assert not bell.wait(0)
     bell.close()
+
+
+def test_the_work_of_a_fetcher_is_seen_from_outside_while_it_lasts(open_it: Opener, workspace: Workspace) -> None:
+    activity = workspace.activity("fetcher-01")
+    assert open_it().busy_work() == []
+    activity.assign(0, "a.test", 3, 2**63)
+    activity.assign(2, "é" * 200, 3, 7)
+    activity.enter_thread(2)
+    activity.enter(0)
+    thread, loop = open_it().busy_work()
+    assert (thread.job, loop[2:]) == (7, ("a.test", 3, 2**63))
+    assert thread.since_ns <= loop.since_ns <= time.monotonic_ns()
+    assert {thread.pid, loop.pid} == {os.getpid()}
+    activity.leave()
+    activity.leave_thread(2)
+    assert open_it().busy_work() == []
+    activity.enter(0)
+    again = workspace.activity("fetcher-01")
+    assert open_it().busy_work() == [], "a new process of this name begins anew"
+    activity.close()
+    again.close()
 
 
 def test_heartbeats_and_documents_are_read_as_they_were_last_written(open_it: Opener, workspace: Workspace) -> None:

@@ -17,7 +17,7 @@ from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.pace.decisions import CLOSURE_REASONS, EntryRequest, NotYet, Open
-from crawler.pace.gate_record import GateRecord, LedgerMark
+from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
 from crawler.workspace.door import GateError
 from crawler.workspace.files import gate_file
 from crawler.workspace.files.gate_file import GateFile, newest, pack, unpack
@@ -49,6 +49,7 @@ records = st.builds(
         robots_host=st.integers(0, 2**32 - 1),
         robots_tries=st.integers(0, 2**16 - 1),
     ),
+    killed=st.builds(KillMark, st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 2)),
 )
 
 # -- bytes ----------------------------------------------------------------------------------------------------
