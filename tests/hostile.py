@@ -11,6 +11,7 @@ Hosts are distinguished by SNI (the certificate) and Host header (the site):
 - `expired.test`, `self-signed.test`, `wrong-host.test`, `old-tls.test`, `plain-http.test`, `slow-tls.test`,
   `silent.test` (accepts and says nothing), `hangs-up.test`, `resets.test`, `tickets.test` (session tickets without
   end): no request gets through there
+- `innocent….test`: small honest sites, to crawl beside the others
 - `*.traps.test`: `calendar`, `sessions`, `repeats`, `queries`, `million`, `deep`: sites without end
 - `robots-<what>.test`: a robots.txt that answers 503, 429, drip, reset, loop, foreign, huge, bom, delay …
 
@@ -939,6 +940,15 @@ def robots(x: Exchange) -> None:
         x.reply(200, b"User-agent: *\nAllow: /\n", "text/plain")
 
 
+def innocent(x: Exchange) -> None:
+    """A small honest site: seven pages, one of them missing."""
+    pages = ["/", "/a", "/b", "/c", "/d", "/e"]
+    if x.route in pages:
+        x.page(f"Page {x.route}", *pages, "/missing")
+    else:
+        x.reply(404, html("Not here"))
+
+
 # --- the server -----------------------------------------------------------------------------------------------------
 
 
@@ -1156,6 +1166,8 @@ class HostileServer:
         trap = TRAPS.get(host.removesuffix(".traps.test")) if host.endswith(".traps.test") else None
         if exchange.route == "/robots.txt":
             robots(exchange)
+        elif host.startswith("innocent"):
+            innocent(exchange)
         elif trap is not None:
             trap(exchange)
         elif exchange.route in TRICKS:

@@ -25,6 +25,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from crawler.model.records import RobotsResult
 
@@ -161,12 +162,17 @@ def parse(body: bytes | str, agent: str | None = None) -> Rules:
 
     With `agent`, only the groups of that agent and of `*` are kept. Without, those of all agents, for people.
     """
+    return _parse(text_of(body), agent)
+
+
+@lru_cache(maxsize=1)  # a file that was just read is asked for its delay, by the visit, and by the cache
+def _parse(text: str, agent: str | None) -> Rules:
     wanted = None if agent is None else {agent.lower(), "*"}
     agents: dict[str, _Agent] = {}
     named: set[str] = set()  # the agents of the group that is being read, as far as they are wanted
     group = _Group()
     has_rules = False
-    for line in _LINE.finditer(text_of(body)):
+    for line in _LINE.finditer(text):
         split = _split(line[0])
         if split is None:
             continue

@@ -326,7 +326,7 @@ class Workspace(Protocol):
         """The permits of `max-concurrent-pages-open`."""
 
     def activity(self, name: str) -> Activity:
-        """The place where a fetcher of this name tells what it is at. Raises OSError."""
+        """The place where a fetcher of this name tells what it is at. A failure is ignored: nobody watches it then."""
 
     def busy_work(self) -> list[BusyWork]:
         """All that fetchers are at just now, of each the longest first. The processes may be dead."""

@@ -57,6 +57,11 @@ ENDS: dict[str, Ends] = {
     "/bomb-gzip": (FAILED, TIME_OR_SIZE),
     "/bomb-stacked": (FAILED, TIME_OR_SIZE),
     "/bomb-zstd": (FAILED, TIME_OR_SIZE),
+    "/attribute-flood": (FAILED, TIME_OR_SIZE),
+    "/controls": (FAILED, TIME_OR_SIZE),
+    "/one-tag": (FAILED, TIME_OR_SIZE),
+    "/paragraphs": (FAILED, TIME_OR_SIZE),
+    "/trailer-after-body": (FAILED, "too-large"),
     "/endless-body": (FAILED, TIME_OR_SIZE),
     "/endless-chunks": (FAILED, TIME_OR_SIZE),
     "/endless-tiny-chunks": (FAILED, TIME_OR_SIZE),
@@ -70,6 +75,8 @@ ENDS: dict[str, Ends] = {
     "/bad-chunk-size": (FAILED, "bad-response"),
     "/bad-status": (FAILED, "bad-response"),
     "/closes-at-once": (UNREACHABLE, "connection-reset"),
+    "/empty-blocks": (FAILED, "too-costly"),
+    "/empty-members": (FAILED, "too-costly"),
     "/early-close-chunk": (FAILED, "early-close"),
     "/early-close-headers": (FAILED, "early-close"),
     "/endless-interim": (FAILED, "bad-response"),
@@ -106,6 +113,7 @@ HOSTS: dict[str, Ends] = {
     "self-signed.test": (UNREACHABLE, "tls"),
     "silent.test": (FAILED, "robots-unreachable"),
     "slow-tls.test": (FAILED, "robots-unreachable"),
+    "tickets.test": (FAILED, "robots-unreachable"),
     "wrong-host.test": (UNREACHABLE, "tls"),
     "robots-403.test": ("processed", None),
     "robots-404.test": ("processed", None),
@@ -114,6 +122,9 @@ HOSTS: dict[str, Ends] = {
     "robots-bom.test": ("processed", None),
     "robots-closed.test": (FAILED, "robots-denied"),
     "robots-delay.test": ("processed", None),
+    "robots-agents.test": ("processed", None),
+    "robots-dense.test": ("processed", None),
+    "robots-digits.test": (FAILED, "crawl-delay-too-long"),
     "robots-drip.test": (FAILED, "robots-unreachable"),
     "robots-foreign.test": ("processed", None),
     "robots-html.test": ("processed", None),
@@ -216,6 +227,12 @@ def test_every_hostile_page_ends_in_its_state_with_its_slug(crawled: Crawled) ->
         if page.state != state or (found not in slug if isinstance(slug, frozenset) else found != slug):
             wrong.append((url, page.state, page.error))
     assert wrong == []
+
+
+@pytest.mark.xdist_group("hostile")
+def test_a_truncated_page_says_so_in_its_record(crawled: Crawled) -> None:
+    marked = {url for url, page in crawled.by_url.items() if page.truncated}
+    assert marked == {trick_url("/truncated-gzip")}
 
 
 @pytest.mark.xdist_group("hostile")

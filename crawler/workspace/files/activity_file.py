@@ -34,13 +34,10 @@ class ActivityFile:
     """The writing end. See `crawler.workspace.door.Activity`."""
 
     def __init__(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.ftruncate(descriptor, 0)
-            os.ftruncate(descriptor, _SIZE)
-            self._memory = mmap.mmap(descriptor, _SIZE)
-        finally:
-            os.close(descriptor)
+            self._memory = _mapped(path)
+        except OSError:  # the work itself meets the same disk, and says more about it
+            self._memory = mmap.mmap(-1, _SIZE)
         _HEADER.pack_into(self._memory, 0, _MAGIC, os.getpid(), 0, 0)
 
     def assign(self, place: int, domain: str, run: int, job: int) -> None:
@@ -64,6 +61,17 @@ class ActivityFile:
 
     def close(self) -> None:
         self._memory.close()
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.ftruncate(descriptor, 0)
+        # Without space of its own, a full disk would end the process at the first store into the mapping.
+        os.posix_fallocate(descriptor, 0, _SIZE)
+        return mmap.mmap(descriptor, _SIZE)
+    finally:
+        os.close(descriptor)
 
 
 def _entry_at(place: int) -> int:
