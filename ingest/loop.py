@@ -24,7 +24,7 @@ from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
-from crawler.workspace.runs import RunStatus, read_run
+from crawler.workspace.runs import RunStatus, read_run, recorded_runs
 from ingest.apply import MapUpdater
 from ingest.memory.changes import Changes
 from ingest.replay import Rebuilt, rebuild
@@ -143,14 +143,31 @@ class Ingest:
         self._find_writers()
         found = self._read_all(self.updater.run)
         if not found[1] and self._later_runs:
-            # All results of this run were read, and the record that the next one has started is lost.
-            found = self._read_all(min(self._later_runs))
+            # All results of this run were read, the scheduler's log among them. Either the record that the next run has
+            # started is lost, or these results belong to no run: then they must not begin one.
+            following = min(self._later_runs)
+            if self._may_begin(following):
+                found = self._read_all(following)
+            else:
+                found = self._read_all(self.updater.run, strays=frozenset(self._later_runs))
         if not found[1]:
             self._looked_for_writers = 0.0  # the next bell may be that of a new writer
         return found
 
-    def _read_all(self, run: int) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
-        """A share of every spool, up to `run`: results of a later run wait until this one is read to its end."""
+    def _may_begin(self, run: int) -> bool:
+        """Can a result of this run begin it? The scheduler recorded the run, or it follows one that is completed."""
+        current, status = self.store.last_run()
+        recorded = recorded_runs(self.workspace)
+        is_next = run == current + 1 and (status in ("", RunStatus.COMPLETED) or not recorded)
+        return is_next or run in recorded
+
+    def _read_all(
+        self, run: int, strays: frozenset[int] = frozenset()
+    ) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
+        """A share of every spool, up to `run`: results of a later run wait until this one is read to its end.
+
+        Results of the runs `strays` are set aside.
+        """
         batch: list[tuple[Result, bytes]] = []
         positions: dict[str, Cursor] = {}
         self._later_runs = set()
@@ -171,6 +188,11 @@ class Ingest:
                     except RecordError as problem:
                         self._quarantine(writer, reader.damage(line, str(problem)))
                     else:
+                        if result.run in strays:
+                            reason = f"a result of run {result.run}, which the scheduler never started"
+                            self._quarantine(writer, reader.damage(line, reason))
+                            place = line.end
+                            continue
                         if self._must_wait(result, run, bool(positions.keys() - {writer})):
                             reader.cursor = place  # to be read again then
                             break
@@ -310,7 +332,8 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         run = read_run(workspace)
         status = run.status if run is not None else None
         saw_running = saw_running or status is RunStatus.RUNNING
-        if saw_running and status is RunStatus.COMPLETED:
+        # Only the map knows whether a run is completed: the document may be damaged.
+        if saw_running and status is RunStatus.COMPLETED and ingest.store.last_run()[1] == RunStatus.COMPLETED:
             return
         control.wait(1.0)
 

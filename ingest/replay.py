@@ -20,10 +20,11 @@ from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import PageResult, Result, RunEvent
 from crawler.model.settings import Config
 from crawler.workspace.atomic import sync_file
-from crawler.workspace.door import ResultLogs
+from crawler.workspace.door import ResultLogs, Workspace
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
+from crawler.workspace.runs import recorded_runs
 from ingest.apply import MapUpdater
 from ingest.sqlite.store import Difference, Store
 
@@ -94,7 +95,7 @@ def replay(
     ends = {writer: results.end(writer) for writer in writers}
     scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
     try:
-        report = _build(config, results, scratch, ends, until, run, progress, compare)
+        report = _build(config, workspace, scratch, ends, until, run, progress, compare)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         sync_file(scratch)  # no part of it has been made durable yet
@@ -130,7 +131,7 @@ def rebuild(config: Config) -> Rebuilt:
 
 def _build(
     config: Config,
-    results: ResultLogs,
+    workspace: Workspace,
     path: Path,
     ends: dict[str, Cursor],
     until: str | None,
@@ -138,6 +139,7 @@ def _build(
     progress: Progress | None,
     compare: Path | None,
 ) -> ReplayReport:
+    results = workspace.results
     store = Store(path, config)
     try:
         store.begin_bulk()
@@ -145,11 +147,15 @@ def _build(
         damaged: list[tuple[str, Damage]] = []
         total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
-        taken = read = characters = 0
+        taken = read = characters = strays = 0
+        recorded = recorded_runs(workspace)
         longest = longest_key(config.traps.max_url_length)
         for result, line in _in_order(results, list(ends), damaged):
             read += len(line) + 1
             if (until is not None and result.at > until) or (run is not None and result.run != run):
+                continue
+            if result.run not in recorded and result.run > max(updater.run, 0) + 1 and updater.run:
+                strays += 1  # of a run that the scheduler never started: the ingest sets such a result aside
                 continue
             batch.append((result, line))
             if isinstance(result, PageResult):
@@ -176,7 +182,7 @@ def _build(
         return ReplayReport(
             taken + len(batch),
             updater.duplicates,
-            len(damaged),
+            len(damaged) + strays,
             store.counts["known"],
             store.counts["frontier"],
             difference,

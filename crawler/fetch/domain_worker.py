@@ -14,6 +14,7 @@ from functools import partial
 
 from crawler.fetch.due_queue import DueQueue
 from crawler.fetch.gated_request import GatedRequester, Later, Sent
+from crawler.fetch.job_queue import job_fault
 from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.parse_memory import ParseMemory
@@ -153,6 +154,11 @@ class DomainWorker:
                     return False
                 continue
             job, job_end = found
+            if (fault := job_fault(job)) is not None or job.domain != domain.name:
+                # Its page, if there is one, still waits in the map, and is released again as the map has it.
+                log.warning("%s: skipped a job that cannot be done: %s", domain.name, fault or "of another domain")
+                self._journal.skip_job(domain.progress, job_end)
+                continue
             if self._needs_no_visit(domain, job):
                 self._journal.skip_job(domain.progress, job_end)
                 continue

@@ -6,11 +6,14 @@ from collections import deque
 from collections.abc import Set
 
 from crawler.model.records import Job
+from crawler.model.urls import UrlError, domain_of, wire_of
 from crawler.workspace.log import Cursor, LogReader
 from crawler.workspace.reading import read_records
 
 JOBS_AT_ONCE = 64
 REMEMBERED_KEYS = 128  # visits of a domain that are remembered, so that a job written twice is done once
+
+_MOST_RUNS = 2**31  # gates keep the number of a run in 32 bits
 
 JobIdentity = tuple[int, str]  # (run, key)
 
@@ -80,3 +83,18 @@ class JobQueue:
         before = len(self._waiting)
         self._waiting.extend((job, line.end) for job, line in read_records(self._reader, Job, limit=JOBS_AT_ONCE))
         return len(self._waiting) > before
+
+
+def job_fault(job: Job) -> str | None:
+    """The reason why a job cannot be done, as no scheduler of this program writes it; None: it is sound."""
+    if not 0 < job.run < _MOST_RUNS:
+        return f"there is no run {job.run}"
+    try:
+        wire = wire_of(job.wire)
+    except UrlError as problem:
+        return str(problem)
+    if wire != job.wire:
+        return "its URL is not one that can be requested"
+    if domain_of(job.wire) != job.domain:
+        return "its URL is of another domain"
+    return None

@@ -6,6 +6,28 @@ import errno
 import os
 from pathlib import Path
 
+OWNER_ONLY = 0o600  # of files: a workspace tells what was visited, and its state files decide what will be
+OWNER_ONLY_FOLDER = 0o700
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of the workspace, made for its owner alone. A symlink in its place is removed, never followed."""
+    for _ in range(2):
+        try:
+            return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, OWNER_ONLY)
+        except OSError as problem:
+            if problem.errno != errno.ELOOP or not flags & os.O_CREAT:
+                raise
+        path.unlink(missing_ok=True)
+    raise OSError(errno.ELOOP, "a symlink comes back in its place", str(path))
+
+
+def read_own(path: Path) -> bytes:
+    """The content of a file of the workspace. Raises OSError, for a symlink too."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
 
 def write_atomically(
     path: Path, content: bytes, *, durable: bool = True, sync_name: bool = True, mode: int | None = None
@@ -16,7 +38,7 @@ def write_atomically(
     `sync_name`, the folder is not: a power cut may bring the old content back, whole. `mode`: the file's permissions.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
     try:
         try:
             if mode is not None:

@@ -11,8 +11,11 @@ import orjson
 from crawler.model.records import RunEvent
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
+from crawler.workspace.reading import read_records
 
+DECISIONS = "scheduler"  # the result log with the run events
 _DOCUMENT = "run"
+_MOST = 2**31  # gates keep the number of a run in 32 bits
 
 
 class RunStatus(StrEnum):
@@ -46,10 +49,37 @@ def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
     return run
 
 
+def recorded_runs(workspace: Workspace) -> dict[int, RunStatus]:
+    """The status of every run that the scheduler's log tells of."""
+    reader = workspace.results.reader(DECISIONS)
+    try:
+        found: dict[int, RunStatus] = {}
+        for event, _ in read_records(reader, RunEvent):
+            if event.event in _AFTER:
+                found[event.run] = _AFTER[event.event]
+        return found
+    finally:
+        reader.close()
+
+
 def read_run(workspace: Workspace) -> Run | None:
-    """The run by its document; None if there is no document, or none that can be read."""
+    """The run by its document; None if there is no document, or none that can be read.
+
+    A document that says `completed` is believed only if the scheduler recorded the end: documents may be damaged, and a
+    run that ends too early leaves its waiting pages.
+    """
     content = workspace.document(_DOCUMENT)
-    return None if content is None else _parse(content)
+    run = None if content is None else _parse(content)
+    if run is None or run.status is not RunStatus.COMPLETED:
+        return run
+    return run if _is_believable(run, recorded_runs(workspace)) else Run(run.number, RunStatus.RUNNING)
+
+
+def _is_believable(run: Run, recorded: dict[int, RunStatus]) -> bool:
+    """Does the log agree with a run's document? A log without any run (results were removed) does not disagree."""
+    if not recorded:
+        return True
+    return run.number in recorded and (run.status is not RunStatus.COMPLETED or recorded[run.number] is run.status)
 
 
 def read_run_text(workspace: Workspace) -> str:
@@ -65,7 +95,8 @@ def write_run(workspace: Workspace, run: Run) -> None:
 def _parse(content: bytes) -> Run | None:
     try:
         fields = orjson.loads(content)
-        return Run(int(fields["run"]), RunStatus(fields["status"]))
+        number = int(fields["run"])
+        return Run(number, RunStatus(fields["status"])) if 0 <= number < _MOST else None
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -87,7 +118,7 @@ class RunWatch:
             return
         self._content = content
         run = _parse(content)
-        if run is None:
+        if run is None or not _is_believable(run, recorded_runs(self._workspace)):
             return
         self.number = max(self.number, run.number)
         if run.status is RunStatus.RUNNING:

@@ -7,6 +7,8 @@ import select
 import time
 from pathlib import Path
 
+from crawler.workspace.atomic import OWNER_ONLY
+
 
 class BellPipe:
     """The listening end. One process listens on a path; every process may ring it."""
@@ -16,9 +18,9 @@ class BellPipe:
         self._descriptor: int | None = None
         try:
             if not path.exists():
-                os.mkfifo(path)
+                os.mkfifo(path, OWNER_ONLY)
             # Read-write, so that the pipe never reports end of file when the last ringer goes.
-            self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             self._descriptor = None  # a file system without pipes: every wait runs its full time
 
@@ -48,7 +50,7 @@ class BellPipe:
 def ring(path: Path) -> None:
     """Wake the process that listens on this bell, if there is one."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -12,14 +13,14 @@ from filelock import FileLock, Timeout
 
 from crawler.model.moments import Moment
 from crawler.model.records import Job
-from crawler.workspace.atomic import write_atomically
+from crawler.workspace.atomic import OWNER_ONLY_FOLDER, read_own, write_atomically
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import STAGES, BusyWork, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
 from crawler.workspace.files.bell_pipes import BellPipe, ring
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool
-from crawler.workspace.files.job_spools import JobSpools, read_bookmark, write_bookmark
+from crawler.workspace.files.job_spools import JobSpools, newest_number, read_bookmark, write_bookmark
 from crawler.workspace.files.layout import Layout, domain_of
 from crawler.workspace.files.leases import Lease, try_lease
 from crawler.workspace.files.result_spools import ResultSpools
@@ -27,6 +28,7 @@ from crawler.workspace.files.slot_files import SlotFiles
 from crawler.workspace.files.spool import Reader, bytes_after
 from crawler.workspace.log import BEGINNING, Cursor
 from crawler.workspace.reading import read_records
+from crawler.workspace.seals import sealed, unsealed
 
 FORMAT = 1  # of everything in a workspace; `spool/format` says which one is there
 _MOVED_ASIDE = ("spool", "state", "status", "quarantine")
@@ -66,7 +68,8 @@ class FileWorkspace:
             self.check_format()
         try:
             for folder in self.layout.folders():
-                folder.mkdir(parents=True, exist_ok=True)
+                for each in (*reversed(folder.parents[: len(folder.relative_to(self.layout.root).parts)]), folder):
+                    each.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             if not self.layout.format_file.exists():
                 write_atomically(self.layout.format_file, b"%d\n" % FORMAT)
         except OSError as problem:
@@ -119,15 +122,19 @@ class FileWorkspace:
 
     def is_role_taken(self, role: str) -> bool:
         path = self.layout.role_of(role)
-        if not path.exists():
+        try:  # for reading: a status may be asked for where nothing can be written
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
             return False
-        probe = FileLock(path)
         try:
-            probe.acquire(timeout=0)
-        except Timeout:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
             return True
-        probe.release()
-        return False
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
 
     def roles(self) -> list[str]:
         try:
@@ -141,7 +148,7 @@ class FileWorkspace:
         return try_lease(self.layout.lease_of(domain))
 
     def bookmark(self, domain: str) -> Bookmark:
-        return read_bookmark(self.layout.jobs_of(domain))
+        return read_bookmark(self.layout.jobs_of(domain), newest_number(self.layout), reports_damage=True)
 
     def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
         write_bookmark(self.layout.jobs_of(domain), bookmark, is_first=is_first)
@@ -197,10 +204,10 @@ class FileWorkspace:
     # -- robots.txt ----------------------------------------------------------------------------------
 
     def robots(self, host: str) -> bytes | None:
-        return _read(self.layout.robots_of(host))
+        return _read_sealed(self.layout.robots_of(host))
 
     def keep_robots(self, host: str, content: bytes) -> None:
-        _write_if_possible(self.layout.robots_of(host), content)
+        _write_if_possible(self.layout.robots_of(host), sealed(content))
 
     # -- flags, bells, heartbeats --------------------------------------------------------------------
 
@@ -258,7 +265,7 @@ class FileWorkspace:
     def record_crash(self, name: str, text: str) -> str:
         path = self.layout.status / f"{name}.crash.txt"
         try:
-            path.write_text(text)
+            write_atomically(path, text.encode("utf-8", "replace"), durable=False)
         except OSError:
             pass  # the error line names the exception anyway
         return str(path)
@@ -266,17 +273,23 @@ class FileWorkspace:
     # -- small documents -----------------------------------------------------------------------------
 
     def document(self, name: str) -> bytes | None:
-        return _read(self.layout.document(name))
+        return _read_sealed(self.layout.document(name))
 
     def write_document(self, name: str, content: bytes) -> None:
-        write_atomically(self.layout.document(name), content)
+        write_atomically(self.layout.document(name), sealed(content))
 
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_own(path)
     except OSError:
         return None
+
+
+def _read_sealed(path: Path) -> bytes | None:
+    """A whole document; None for one that is damaged."""
+    content = _read(path)
+    return None if content is None else unsealed(content)
 
 
 def _write_if_possible(path: Path, content: bytes) -> None:

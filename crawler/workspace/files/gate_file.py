@@ -31,6 +31,7 @@ from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.pace.decisions import CLOSURE_REASONS, Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
 from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
+from crawler.workspace.atomic import open_own
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import GateError
 
@@ -152,7 +153,7 @@ class GateFile:
         self._seen = b""  # the file's bytes as last read or written, and the record in them
         self._known: GateRecord | None = None
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
         except OSError as problem:
             raise _cannot_keep(path, problem) from problem
         self.path = path

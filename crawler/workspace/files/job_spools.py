@@ -6,6 +6,7 @@ pages waits any more. Nothing here is synced: jobs that a crash loses are releas
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,37 +16,65 @@ from pathlib import Path
 import orjson
 
 from crawler.model.records import Job, dump
-from crawler.workspace.atomic import write_atomically
-from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
+from crawler.workspace.atomic import read_own, write_atomically
+from crawler.workspace.bookmarks import Bookmark, dump_bookmark, is_whole, parse_bookmark, parse_bookmarks
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.files.layout import Layout
 from crawler.workspace.files.leases import try_lease
 from crawler.workspace.files.spool import Writer, end_of, remove_segment, segment_lines, segments
 from crawler.workspace.log import LogError
 from crawler.workspace.reading import parse_lines
+from crawler.workspace.seals import sealed, unsealed
 
 BOOKMARK = "bookmark.json"
 _EPOCH = 1_000_000  # segment numbers in an epoch
+_MOST_EPOCHS = 900_000  # the name of a segment has twelve digits
+
+log = logging.getLogger("sumi.workspace")
 
 
-def read_bookmark(folder: Path) -> Bookmark:
-    """The bookmark of a domain's job folder; the beginning if there is none that can be read."""
-    return _find_bookmark(folder) or Bookmark()
+def read_bookmark(folder: Path, newest: int | None = None, *, reports_damage: bool = False) -> Bookmark:
+    """The newest sound bookmark of a domain's job folder; the beginning if there is none.
 
-
-def _find_bookmark(folder: Path) -> Bookmark | None:
+    `newest` is the greatest number that a segment can have: a bookmark past it is damaged, whatever its checksum says
+    (those of older programs have none).
+    """
     try:
-        return parse_bookmark((folder / BOOKMARK).read_bytes())
+        content = read_own(folder / BOOKMARK)
     except OSError:
-        return None
+        return Bookmark()
+    found = parse_bookmarks(content)
+    sound = [each for each in found if newest is None or each.jobs.segment <= newest]
+    if reports_damage and (not is_whole(content) or sound != found):
+        log.warning("The bookmark %s is damaged; the jobs are read from the one before", folder / BOOKMARK)
+    return sound[0] if sound else Bookmark()
 
 
 def write_bookmark(folder: Path, bookmark: Bookmark, *, is_first: bool = True) -> None:
-    """Replace the bookmark, durably. See `Workspace.save_bookmark`."""
+    """Replace the bookmark, durably. The one before is kept with it. See `Workspace.save_bookmark`."""
     try:
-        write_atomically(folder / BOOKMARK, dump_bookmark(bookmark), sync_name=is_first)
+        before = parse_bookmark(read_own(folder / BOOKMARK))
+    except OSError:
+        before = None
+    try:
+        write_atomically(folder / BOOKMARK, dump_bookmark(bookmark, before), sync_name=is_first)
     except FileNotFoundError:
         pass  # the whole folder is gone: all its jobs are done
+
+
+def newest_number(layout: Layout) -> int | None:
+    """The greatest number that a segment of jobs can have now; None: not known."""
+    epoch = _stored_epoch(layout)
+    return None if epoch is None else (epoch + 1) * _EPOCH
+
+
+def _stored_epoch(layout: Layout) -> int | None:
+    """The epoch that the last scheduler began; None if nothing sound says so."""
+    try:
+        epoch = int(orjson.loads(unsealed(read_own(layout.scheduler_file)) or b"")["epoch"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return epoch if 0 <= epoch < _MOST_EPOCHS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +129,8 @@ class JobSpools:
     def is_worked_off(self, domain: str) -> bool:
         """Has a fetcher's bookmark passed every job of this domain?"""
         folder = self._layout.jobs_of(domain)
-        bookmark = _find_bookmark(folder)
-        return bookmark is not None and bookmark.jobs >= end_of(folder)
+        bookmark = read_bookmark(folder, self._epoch * _EPOCH + self._in_epoch)
+        return (folder / BOOKMARK).exists() and bookmark.jobs >= end_of(folder)
 
     def remove_all(self) -> None:
         """Remove every segment: at the end of a run all jobs are done."""
@@ -133,16 +162,15 @@ class JobSpools:
 
     def _begin_epoch(self) -> None:
         """Begin with numbers that no segment ever had."""
-        newest = max((number for folder in self._folders() for number in segments(folder)), default=0)
-        self._epoch = max(self._epoch, newest // _EPOCH)
-        try:
-            stored = int(orjson.loads(self._layout.scheduler_file.read_bytes())["epoch"])
-            self._epoch = max(self._epoch, stored)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        self._epoch += 1
+        stored = _stored_epoch(self._layout)
+        folders = self._folders()
+        used = [number for folder in folders for number in segments(folder)]
+        if stored is None:  # then the bookmarks tell which numbers were used
+            used += [read_bookmark(folder).jobs.segment for folder in folders]
+        epochs = [number // _EPOCH for number in used if number // _EPOCH < _MOST_EPOCHS]
+        self._epoch = max(self._epoch, stored or 0, *epochs) + 1 if epochs else max(self._epoch, stored or 0) + 1
         self._in_epoch = 0
-        write_atomically(self._layout.scheduler_file, orjson.dumps({"v": 1, "epoch": self._epoch}))
+        write_atomically(self._layout.scheduler_file, sealed(orjson.dumps({"v": 1, "epoch": self._epoch})))
 
     def _next_number(self) -> int:
         self._in_epoch += 1

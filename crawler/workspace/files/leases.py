@@ -6,6 +6,10 @@ import fcntl
 import os
 from pathlib import Path
 
+from crawler.workspace.atomic import open_own
+
+_LARGEST = 10**19  # a token has twenty digits in its file
+
 
 class Lease:
     """See `crawler.workspace.door.Claim`. `token` counts the claims of this domain; the lock file keeps it."""
@@ -28,7 +32,7 @@ def try_lease(path: Path) -> Lease | None:
 
     The same kind of lock as filelock's, at a tenth of its cost: every domain has one.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         token = _next_token(descriptor)
@@ -44,7 +48,7 @@ def try_lease(path: Path) -> Lease | None:
 def is_free(path: Path) -> bool:
     """Is this lease free now? An error counts as held, because the caller wants to delete something."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return True
     except OSError:
@@ -61,6 +65,6 @@ def is_free(path: Path) -> bool:
 def _next_token(descriptor: int) -> int:
     """One more than the last holder's. Only the holder of the lock reads or writes it."""
     content = os.pread(descriptor, 24, 0)
-    token = (int(content) if content.strip().isdigit() else 0) + 1
+    token = (int(content) if content.strip().isdigit() else 0) % _LARGEST + 1
     os.pwrite(descriptor, b"%020d\n" % token, 0)
     return token

@@ -6,6 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from crawler.workspace.atomic import open_own
+
 
 class SlotFiles:
     """See `crawler.workspace.door.Slots`. A slot is a locked file; the kernel frees those of a dead process."""
@@ -26,7 +28,7 @@ class SlotFiles:
                 break
             if number in self._held:
                 continue
-            descriptor = os.open(self._folder / f"{number:02d}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_own(self._folder / f"{number:02d}.lock", os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -16,6 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import zlib
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from crawler.workspace.atomic import sync_folder
+from crawler.workspace.atomic import OWNER_ONLY, OWNER_ONLY_FOLDER, sync_folder
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 
 SEGMENT_BYTES = 16 * 1024 * 1024
@@ -121,7 +122,7 @@ class Writer:
         self.folder = folder
         self._segment_bytes = segment_bytes
         self._is_durable = durable
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         if durable:
             sync_folder(folder.parent)
         existing = segments(folder)
@@ -202,8 +203,8 @@ class Writer:
         try:
             self._descriptor = os.open(
                 segment_path(self.folder, self._number),
-                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND,
-                0o644,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW,
+                OWNER_ONLY,
             )
             if self._is_durable:
                 sync_folder(self.folder)
@@ -300,11 +301,15 @@ class Reader:
         number = self.cursor.segment
         if number:
             try:
-                self._descriptor = os.open(segment_path(self.folder, number), os.O_RDONLY)
+                self._descriptor = os.open(segment_path(self.folder, number), os.O_RDONLY | os.O_NOFOLLOW)
                 self._open_number = number
                 return True
             except FileNotFoundError:
                 pass  # consumed and cleaned up: go on with the next one
+            except OSError as problem:
+                if problem.errno != errno.ELOOP:
+                    raise
+                self._report(b"", number, 0, "a symlink is in the place of this segment")
         return self._step_to_next([])
 
     def _step_to_next(self, lines: list[Line]) -> bool:
