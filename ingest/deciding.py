@@ -6,6 +6,7 @@ from crawler.model.records import FamilyEvent
 from crawler.model.settings import Config
 from crawler.model.states import check_transition
 from crawler.model.urls import hash64
+from crawler.rules.subdomains import is_subdomain_family, registered_domain
 from ingest.memory.changes import ClosedFamily
 from ingest.memory.map_rows import MapPage
 from ingest.rules.depth import MAX_REDIRECTS
@@ -22,10 +23,12 @@ class StateDecider:
         self._max_depth = config.crawler.max_depth
         self._run = 0
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
+        self._subdomains: dict[str, tuple[str, frozenset[str]]] = {}  # registered domain → (error, hosts spared)
 
     def enter_run(self, run: int) -> None:
         self._run = run
         self._families = self._store.closed_families(run)
+        self._subdomains = self._store.closed_subdomains(run)
 
     def is_open(self, page: MapPage) -> bool:
         """Do the rules want this page visited?"""
@@ -42,6 +45,8 @@ class StateDecider:
         if closed_family is not None and page.key not in closed_family[1]:
             family_error = closed_family[0]
         domain = page.domain
+        if self._subdomains and not domain.is_listed:
+            family_error = self._subdomain_error(domain.name) or family_error
         state, error = decide_state(
             domain.klass,
             page.depth,
@@ -60,6 +65,10 @@ class StateDecider:
         page.error = error
         self._store.touch(page)
 
+    def _subdomain_error(self, host: str) -> str | None:
+        closed = self._subdomains.get(registered_domain(host) or "")
+        return closed[0] if closed is not None and host not in closed[1] else None
+
     def close_family(self, event: FamilyEvent) -> None:
         if not is_family_in_force(event, self._traps):
             return
@@ -71,6 +80,8 @@ class StateDecider:
             # first, only pages that all of them spared are spared: a page that was closed once is not opened again.
             error, spare = min(error, before[0]), spare & before[1]
         self._families[number] = (error, spare)
+        if is_subdomain_family(event.domain, event.family):
+            self._subdomains[event.domain] = (error, spare)
         closed = ClosedFamily(number, event.domain, event.family, error, tuple(sorted(spare)))
         self._store.changes.closed_families.append(closed)
 

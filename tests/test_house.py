@@ -107,6 +107,7 @@ PURE_MODULES = {
     "crawler.workspace.bookmarks",
     "crawler.workspace.files.layout",
     "crawler.workspace.log",
+    "crawler.workspace.seals",
     "reporter.candidate_views",
     "reporter.counting",
     "reporter.error_categories",
@@ -136,7 +137,10 @@ IMPURE = {
 # Pure but for one thing: `scanner` reads an environment variable at its import, which implementation to use.
 EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
-PURE_PARTS = {"ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "tomli", "tomlkit", "webencodings"}
+PURE_PARTS = {
+    *("ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "publicsuffixlist", "tomli", "tomlkit"),
+    "webencodings",
+}
 
 # A part → the only packages that import it.
 ROOMS: dict[str, tuple[str, ...]] = {

@@ -93,6 +93,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-path-repeats": whole_number(0, U32),
         "max-query-variants": whole_number(0, U32),
         "max-similar-paths": whole_number(0, U32),
+        "max-subdomains": whole_number(0, U32),
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),

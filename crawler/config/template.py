@@ -85,6 +85,7 @@ domain = "*.wiki.example"
 # max-path-repeats = 3              # how often one segment may be in a path
 # max-query-variants = 200          # visits of one path under different queries, per run
 # max-similar-paths = 5000          # visits of paths that differ only in numbers or ids, per run
+# max-subdomains = 200              # hosts visited under one registered domain, per run
 
 # [spool]
 # segment-size = 16777216           # bytes

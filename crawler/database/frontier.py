@@ -121,6 +121,12 @@ class Frontier(LiveMap):
         )
         return found[0] if found else None
 
+    def asked_domains(self, run: int) -> list[str]:
+        """Domains to which requests were sent in this run."""
+        return [
+            row[0] for row in self.ask("SELECT domain FROM domain_states WHERE run = ? AND request_count > 0", (run,))
+        ]
+
     # -- families of similar URLs --------------------------------------------------------------------
 
     def is_family_closed(self, family: int, run: int) -> bool:

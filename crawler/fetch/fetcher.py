@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +33,7 @@ from crawler.fetch.due_queue import DueQueue
 from crawler.fetch.gated_request import GatedRequester
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
+from crawler.fetch.open_files import allow_many_files, fit_open_files, warn_of_few_files
 from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.request_loop import RequestLoop
 from crawler.model.moments import Moment
@@ -105,9 +105,10 @@ class Fetcher:
 
     def _build(self, number: int) -> None:
         config, workspace, control = self._config, self._workspace, self._control
-        # Claims and gates need their files; a connection that is not kept open is only made again.
-        idle = min(config.network.max_idle_connections, _allow_many_files() // 3)
-        network = replace(config.network, max_idle_connections=idle)
+        self._files = fit_open_files(config, allow_many_files())
+        if self._index == 0:  # all fetchers of a crawl have the same limit: one of them says so
+            warn_of_few_files(config, self._files)
+        network = replace(config.network, max_idle_connections=self._files.idle_connections)
         memory = ParseMemory(self._hub, network.parse_memory, network.max_body_size)
         self._client = HttpClient(network, config.user_agent.header, waiter=self._hub, memory=memory)
         self._activity = self._hub.watch = workspace.activity(self._name)
@@ -138,7 +139,8 @@ class Fetcher:
             worker.advance,
             self._give_up,
         )
-        self._claims = DomainClaims(config, workspace, self._index, self._workers, worker, self._journal, self._clock)
+        fitting = replace(config, crawler=replace(config.crawler, max_active_domains=self._files.domains))
+        self._claims = DomainClaims(fitting, workspace, self._index, self._workers, worker, self._journal, self._clock)
 
     # -- the main thread -----------------------------------------------------------------------------
 
@@ -212,6 +214,8 @@ class Fetcher:
             "in_flight": self._requester.in_flight,
             "slots": self._loop.room,
             "domains": len(domains),
+            "most_domains": self._files.domains,
+            "open_files": self._files.limit,
             "waiting": len(self._queue),
             "backlog": sum(len(domain.jobs) for domain in domains),
             "heard": self._claims.announced,
@@ -247,14 +251,3 @@ def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:
 def _sentence(problem: OSError) -> str:
     words = problem.strerror or str(problem)
     return f"{words}: {problem.filename}" if problem.filename else words
-
-
-def _allow_many_files() -> int:
-    """Raise the limit of open files; returns it. A held domain needs a few, a connection one more, and the usual soft
-    limit is tight.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted

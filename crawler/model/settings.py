@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -87,6 +87,7 @@ class TrapSettings:
     max_path_repeats: int = 3  # how often one segment may occur in a path
     max_query_variants: int = 200  # visits of one path under different queries, per run
     max_similar_paths: int = 5000  # visits of paths that differ only in numbers or ids, per run
+    max_subdomains: int = 200  # hosts visited under one registered domain, per run; few sites have more than dozens
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,9 @@ class Config:
     def config_hash(self) -> str:
         """SHA-256 of every setting (paths and the like aside), as `runs.config_hash` keeps it."""
         everything = {
-            "crawler": self.crawler,
+            "crawler": replace(self.crawler, workers=0),  # how many do the work changes nothing that is checked
             "user-agent": self.user_agent,
-            "traps": self.traps,
+            "traps": _traps(self.traps),
             "quality": self.quality,
             "blacklist": self.blacklist,
             "stub": self.stub,
@@ -156,12 +157,22 @@ class Config:
                 "max-crawl-delay": self.crawler.max_crawl_delay,
                 "obey-nofollow": self.crawler.obey_nofollow,
                 "tracking": self.crawler.tracking_parameters,
-                "traps": self.traps,
+                "traps": _traps(self.traps),
                 "quality": self.quality,
                 "blacklist": self.blacklist,
                 "stub": self.stub,
             }
         )
+
+
+def _traps(traps: TrapSettings) -> dict[str, object]:
+    """The limits that count in a hash. One that is younger than the hash counts once it is changed: maps that were made
+    before it was there stay as they are.
+    """
+    values = asdict(traps)
+    if traps.max_subdomains == TrapSettings().max_subdomains:
+        del values["max_subdomains"]
+    return values
 
 
 def _hash(value: object) -> str:

@@ -15,6 +15,7 @@ from crawler.workspace.door import Workspace
 FORMAT = 1  # version of `as_json`
 _WIDTH = 78
 _SOME_CLOSED = 5
+_FEW_FILES = 2048  # open files: fewer may not be enough for every domain that the config allows
 
 
 class Status:
@@ -121,6 +122,9 @@ def _stage_line(stage: StageProcess) -> tuple[str, str]:
     }.get(stage.stage)
     if details and details[0] in stage.facts:
         words += f", {count(int(stage.facts[details[0]] or 0), details[1])} {details[2]}"
+    few = stage.facts.get("open_files")
+    if isinstance(few, int) and few < _FEW_FILES:
+        words += f", at most {stage.facts.get('most_domains')} domains at a time ({few} open files allowed)"
     return words, "red" if stage.is_stuck else ""
 
 

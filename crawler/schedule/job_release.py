@@ -11,6 +11,7 @@ from crawler.schedule.decision_log import DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.families import FamilyLimits
 from crawler.schedule.run_keeper import counted
+from crawler.schedule.subdomain_limits import SubdomainLimits
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import JobWindow, Workspace
 
@@ -49,6 +50,7 @@ class JobReleaser:
         self._decisions = decisions
         self._window = window_for(config.crawler)
         self._families = FamilyLimits(frontier, config.traps)
+        self._subdomains = SubdomainLimits(frontier, config)
         self._jobs = workspace.job_writer()
         self._releases = workspace.releases.writer(segment_bytes=_SMALL_SEGMENT)
         self._turns: dict[str, int] = {}  # domains that have had jobs, numbered in that order
@@ -67,6 +69,9 @@ class JobReleaser:
             domain = ActiveDomain(name, domain_id, now)
         limit = self._window + len(domain.outstanding) + 1
         rows = self._frontier.window(domain.id, limit)
+        if rows and not self._may_begin(name, run):
+            self._queues.hold_back(name, now + _RETRY_HELD_BACK)  # until the map has closed its pages
+            return
         room = self._window - len(domain.outstanding)
         chosen: list[Waiting] = []
         rest: list[Waiting] = []
@@ -103,6 +108,7 @@ class JobReleaser:
     def restore_windows(self, run: int, now: float) -> None:
         """After a start: make the waiting pages of released windows outstanding again; remove windows without any."""
         self._families.forget()
+        self._subdomains.forget()
         for window in self._jobs.windows():
             if not self._restore(window, run, now):
                 window.remove()
@@ -119,6 +125,7 @@ class JobReleaser:
                 if domain_id is None:
                     raise MapAway(f"{job.domain} has pages but no row of its own")
                 domain = active[job.domain] = ActiveDomain(job.domain, domain_id, now)
+            self._subdomains.note(job.domain, run)
             domain.windows.setdefault(window.number, set()).add(page[0])
             domain.add(page[0], job.key, page[1])
         domains = (active.get(job.domain) for job in window.jobs)
@@ -126,6 +133,7 @@ class JobReleaser:
 
     def _write(self, domain: ActiveDomain, rows: list[Waiting], run: int, now: float) -> None:
         jobs = [Job(run, row.key, row.wire or row.key, domain.name, row.page) for row in rows]
+        self._subdomains.note(domain.name, run)
         number = self._jobs.write(domain.name, jobs)
         domain.windows[number] = {row.page for row in rows}
         domain.last_progress = now
@@ -150,6 +158,18 @@ class JobReleaser:
         self._decisions.record(event)
         self._families.close(row.family)
         log.info("%s: a family of similar URLs is closed: %s", domain.name, family.error)
+        return False
+
+    def _may_begin(self, name: str, run: int) -> bool:
+        """May this host have jobs? At the limit of hosts under its registered domain, all others are closed."""
+        if self._subdomains.may_begin(name, run):
+            return True
+        found = self._subdomains.to_close(name, run)
+        if found is not None:
+            base, family, spare = found
+            self._decisions.record(FamilyEvent(run, base, now_text(), family.name, family.error, family.limit, spare))
+            self._subdomains.close(base)
+            log.info("%s: no more hosts under it are visited: %s", base, family.error)
         return False
 
     # -- the workspace -------------------------------------------------------------------------------

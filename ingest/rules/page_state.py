@@ -91,7 +91,11 @@ def priority(depth: int, klass: DomainClass) -> int:
 
 def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:
     """Would these limits have closed the family too?"""
-    limits = {"trap-query-variants": traps.max_query_variants, "trap-similar-paths": traps.max_similar_paths}
+    limits = {
+        "trap-query-variants": traps.max_query_variants,
+        "trap-similar-paths": traps.max_similar_paths,
+        "trap-subdomains": traps.max_subdomains,
+    }
     limit = limits.get(slug_of(event.error) or "", event.limit)
     return 0 < limit <= event.limit
 

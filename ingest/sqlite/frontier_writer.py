@@ -7,6 +7,7 @@ import sqlite3
 import orjson
 
 from crawler.model.states import ERRORS, PageState
+from crawler.rules.subdomains import is_subdomain_family, is_under
 from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
 from ingest.memory.map_rows import MapDomain
@@ -66,17 +67,17 @@ class FrontierWriter:
         written. Families come first, as in `decide_state`, and take over pages that their domain's closure had ended.
         """
         for family in done.closed_families:
-            self._close_family(done, family, run)
+            if is_subdomain_family(family.domain, family.family):
+                self._close_subdomains(done, family, run)
+            else:
+                self._close_family(done, family, run)
         for domain in done.closed_domains.values():
             self._close_domain(done, domain, run)
 
     def _close_family(self, done: Changes, closed: ClosedFamily, run: int) -> None:
         spare = orjson.dumps(closed.spare).decode()
         parameters = {"family": closed.number, "run": run, "spare": spare, "texts": _CLOSING_ERRORS}
-        self._db.execute(
-            "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
-            (closed.number, run, closed.domain, closed.family, closed.error, spare),
-        )
+        self._note_family(closed, run, spare)
         waiting = (
             f"SELECT id FROM pages WHERE family = :family AND {_UNVISITED}"
             " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
@@ -90,6 +91,42 @@ class FrontierWriter:
         )
         self._counts["frontier"] -= gone
         self._counts["errors"] += gone
+
+    def _note_family(self, closed: ClosedFamily, run: int, spare: str) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO closed_families VALUES (?, ?, ?, ?, ?, ?)",
+            (closed.number, run, closed.domain, closed.family, closed.error, spare),
+        )
+
+    def _close_subdomains(self, done: Changes, closed: ClosedFamily, run: int) -> None:
+        """End the waiting pages of all hosts under a registered domain, except those that had been begun."""
+        self._note_family(closed, run, orjson.dumps(closed.spare).decode())
+        names = self._db.execute(
+            "SELECT id, domain, (closed_reason IS NOT NULL AND run = ?3)"
+            " OR EXISTS (SELECT 1 FROM closed_families f WHERE f.domain = d.domain AND f.run = ?3) FROM domain_states d"
+            " WHERE domain = ?1 OR substr(domain, -length(?2)) = ?2",
+            (closed.domain, f".{closed.domain}", run),
+        ).fetchall()
+        spared = frozenset(closed.spare)
+        ended = [(n, is_closed) for n, host, is_closed in names if host not in spared and is_under(closed.domain, host)]
+        hosts = json_list([number for number, _ in ended])
+        parameters = {"hosts": hosts, "run": run, "texts": _CLOSING_ERRORS, "error": closed.error}
+        listed = "(SELECT value FROM json_each(:hosts))"
+        waiting = f"SELECT page_id FROM frontier WHERE domain_id IN {listed}"
+        done.closed_pages += [row[0] for row in self._db.execute(waiting, parameters)]
+        self._db.execute(
+            f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})", parameters
+        )
+        gone = self._db.execute(f"DELETE FROM frontier WHERE domain_id IN {listed}", parameters).rowcount
+        self._counts["frontier"] -= gone
+        self._counts["errors"] += gone
+        if any(is_closed for _, is_closed in ended):  # this reason counts before those of the domain and its families
+            self._db.execute(
+                f"UPDATE pages SET state = 'failed', error_message = :error WHERE domain_id IN {listed}"
+                f" AND {_UNVISITED} AND (error_message IN (SELECT value FROM json_each(:texts))"
+                " OR error_message LIKE 'trap-query-variants:%' OR error_message LIKE 'trap-similar-paths:%')",
+                parameters,
+            )
 
     def _close_domain(self, done: Changes, domain: MapDomain, run: int) -> None:
         assert domain.closed is not None

@@ -139,6 +139,12 @@ class Store:
             )
         }
 
+    def closed_subdomains(self, run: int) -> dict[str, tuple[str, frozenset[str]]]:
+        """Registered domain → (error of the pages of its further hosts, hosts that are spared)."""
+        sql = "SELECT domain, error, spare FROM closed_families WHERE run = ? AND family = '*.' || domain"
+        rows = self.db.execute(sql, (run,))
+        return {domain: (error, frozenset(orjson.loads(spare))) for domain, error, spare in rows}
+
     def is_event_applied(self, number: int) -> bool:
         return self.db.execute("SELECT 1 FROM applied_events WHERE id = ?", (number,)).fetchone() is not None
 

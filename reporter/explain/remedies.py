@@ -20,6 +20,7 @@ _TRAP_KEYS = {
     "trap-path-repeats": "max-path-repeats",
     "trap-query-variants": "max-query-variants",
     "trap-similar-paths": "max-similar-paths",
+    "trap-subdomains": "max-subdomains",
 }
 _BY_SLUG = {
     "robots-unreachable": 'Its robots.txt must become readable, or [crawler] robots-unreachable must be "allow".',

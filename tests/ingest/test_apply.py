@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.model.records import FamilyEvent, PageResult, Result, RunEvent
+from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent
 from tests.ingest.terrains import (
     AT,
     config,
@@ -159,3 +159,35 @@ def test_a_walk_over_ever_new_redirects_ends_after_ten_in_whatever_order_they_co
             assert {key for key in found.pages if key in steps} == set(steps[: ends + 1])
             assert all(found.pages[key] == ("failed", "redirect-limit") for key in steps[: ends + 1])
             assert found.frontier.keys() == {"https://qb.test/0"}, "the other seed waits, and nothing else"
+
+
+@pytest.mark.parametrize("batch", [1, 2, 9])
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_hosts_under_a_registered_domain_are_closed_in_whatever_order_the_decision_comes(
+    tmp_path: Path, batch: int, forgetful: bool
+) -> None:
+    hosts = [f"h{number}.many.test" for number in range(4)]
+    near, other = "https://qa.test/0", "https://qa.test/other"
+    results: list[Result] = [
+        PageResult(
+            1, near, near, "qa.test", AT, "processed", hrefs=(other, *(f"https://{host}/" for host in hosts[:3]))
+        ),
+        PageResult(1, other, other, "qa.test", AT, "processed", hrefs=(f"https://{hosts[3]}/", "https://else.test/")),
+        PageResult(1, f"https://{hosts[1]}/", f"https://{hosts[1]}/", hosts[1], AT, "processed"),
+        FamilyEvent(1, "many.test", AT, "*.many.test", "trap-subdomains: 200 hosts", 200, (hosts[0], hosts[1])),
+        DomainEvent(1, hosts[2], AT, "closed", closes=Closure("rate-limited", 7)),
+    ]
+    for number, order in enumerate(permutations(results)):
+        if number % 3:
+            continue
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = read_database(ingest_all(config(folder, 2), list(order), batch, forgetful=forgetful))
+        states = [found.pages[f"https://{host}/"] for host in (*hosts, "else.test")]
+        assert states == [
+            ("queued", None),
+            ("processed", None),
+            ("failed", "trap-subdomains"),
+            ("failed", "trap-subdomains"),
+            ("queued", None),
+        ], [type(each).__name__ for each in order]
