@@ -16,6 +16,7 @@ from functools import partial
 from typing import get_args
 
 from crawler.database.map_errors import StoreError
+from crawler.model import recorded_settings
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
@@ -28,6 +29,7 @@ from crawler.workspace.runs import RunStatus, read_run, recorded_runs
 from ingest.apply import MapUpdater
 from ingest.memory.changes import Changes
 from ingest.replay import Rebuilt, rebuild
+from ingest.rule_changes import can_differ, changed_rules
 from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
 
@@ -44,6 +46,7 @@ _LOOK_EVERY = 0.05  # seconds: results that have not become more since the last 
 _PLENTY = 10_000  # pages in the frontier …
 _GROWING = 1.2  # … unless a batch made it so much larger: then many domains have only just been found
 _BUSY = 15  # results in a batch that make it "many"; fewer are applied at once, because fetchers wait for their links
+_NAMED = 6  # changed rules that a message names
 _RESULTS = get_args(Result)
 SCHEDULER = "scheduler"  # as a result writer: its record that a run is finished must be read last
 
@@ -88,19 +91,25 @@ class Ingest:
         store = Store(self.config.output.database_path, self.config)
         built_under = store.meta("map_hash")
         if built_under == self.config.map_hash or store.last_run()[0] == 0:
-            if built_under != self.config.map_hash:
-                store.set_meta("map_hash", self.config.map_hash)
+            if built_under != self.config.map_hash or store.meta("map_settings") is None:
+                store.adopt_rules()
             if store.is_fresh:
                 log.info("Creating new database at %s", store.path)
+            return store
+        before = recorded_settings.read(store.meta("map_settings") or "")
+        names = f" ({'; '.join(_some(changed_rules(before, self.config)))})" if before is not None else ""
+        if before is not None and not can_differ(store, before, self.config):
+            log.info("The rules changed%s; nothing in this map can differ, so it is kept.", names)
+            store.adopt_rules()
             return store
         kept_from = store.meta("results_kept_from_run")
         store.close()
         if kept_from is not None:
             raise StoreError(
-                f"the rules changed since {store.path} was built, and the results before run #{kept_from} are gone "
-                "([spool] results), so it cannot be rebuilt; put the old rules back, or start with --fresh"
+                f"the rules changed{names} since {store.path} was built, and the results before run #{kept_from} are "
+                "gone ([spool] results), so it cannot be rebuilt; put the old rules back, or start with --fresh"
             )
-        log.warning("The rules changed since this map was built: rebuilding it from the result spools.")
+        log.warning("The rules changed%s since this map was built: rebuilding it from the result spools.", names)
         self.rebuilt = rebuild(self.config)
         for line in self.rebuilt.report.lines():
             log.warning("  %s", line)
@@ -275,6 +284,10 @@ class Ingest:
             reader.close()
         self._feed.close()
         self.store.close()
+
+
+def _some(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= _NAMED else [*lines[:_NAMED], f"and {len(lines) - _NAMED} more"]
 
 
 def calm_collector() -> None:

@@ -10,6 +10,8 @@ import orjson
 
 from crawler.database.format import SCHEMA_VERSION
 from crawler.database.map_errors import StoreError
+from crawler.model import recorded_settings
+from crawler.model.settings import Config
 from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
@@ -26,7 +28,7 @@ FROM pages ORDER BY id
 """  # few columns: each costs more than reading the row
 
 
-def prepare_tables(db: sqlite3.Connection, path: Path, map_hash: str) -> bool:
+def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
     """Make the tables where there are none, upgrade those of an older format, refuse others. True: the map is new."""
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
@@ -35,10 +37,10 @@ def prepare_tables(db: sqlite3.Connection, path: Path, map_hash: str) -> bool:
         for name, value in (
             ("schema_version", str(SCHEMA_VERSION)),
             ("map_id", uuid.uuid4().hex),
-            ("map_hash", map_hash),
             ("made_at", now_text()),
         ):
             set_meta(db, name, value)
+        note_rules(db, config)
         db.execute("COMMIT")
         return True
     if "meta" not in tables or "spool_positions" not in tables:
@@ -69,6 +71,12 @@ def set_meta(db: sqlite3.Connection, name: str, value: str) -> None:
         "INSERT INTO meta VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
         (name, value),
     )
+
+
+def note_rules(db: sqlite3.Connection, config: Config) -> None:
+    """Note the rules that the map is built under, so that a change can be seen, and named."""
+    set_meta(db, "map_hash", config.map_hash)
+    set_meta(db, "map_settings", recorded_settings.dump(config))
 
 
 def number_origins(db: sqlite3.Connection, origins: list[str]) -> None:

@@ -7,7 +7,7 @@ called for every page leave that to the caller's `with store.errors()`, all othe
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from ingest.memory.map_rows import MapDomain, MapPage
 from ingest.memory.page_index import OTHER, PageIndex, standing_of
 from ingest.rules.depth import Distances
 from ingest.rules.page_state import priority
-from ingest.sqlite import run_rows, setup
+from ingest.sqlite import rule_effects, run_rows, setup
 from ingest.sqlite.change_writer import ChangeWriter
 from ingest.sqlite.checkpoint import Checkpoints
 from ingest.sqlite.comparison import Difference, compare_maps
@@ -64,7 +64,7 @@ class Store:
         self._transactions = Transactions(self.db, on_rollback=self._sums.forget)
         origins = [entry.domain for entry in config.quality]
         with self.errors():
-            self.is_fresh = setup.prepare_tables(self.db, path, config.map_hash)
+            self.is_fresh = setup.prepare_tables(self.db, path, config)
             setup.number_origins(self.db, origins)
             self.counts = setup.count_rows(self.db)
         self._writer = ChangeWriter(self.db, self.index, self.distances, origins, self._sums, self.counts)
@@ -91,6 +91,29 @@ class Store:
     @raises_store_error
     def set_meta(self, name: str, value: str) -> None:
         setup.set_meta(self.db, name, value)
+
+    @raises_store_error
+    def adopt_rules(self) -> None:
+        """Note that the map is as this config's rules make it."""
+        setup.note_rules(self.db, self.config)
+
+    # -- traces of the rules ---------------------------------------------------------------------------
+
+    def domain_names(self) -> Iterator[str]:
+        return rule_effects.domain_names(self.db)
+
+    def page_keys(self) -> Iterator[str]:
+        return rule_effects.keys(self.db)
+
+    @raises_store_error
+    def has_closure(self, reason: str) -> bool:
+        return rule_effects.has_closure(self.db, reason)
+
+    @raises_store_error
+    def has_traps(self) -> bool:
+        return rule_effects.has_traps(self.db)
+
+    # -- the map as a whole ----------------------------------------------------------------------------
 
     @raises_store_error
     def positions(self) -> dict[str, Cursor]:
