@@ -113,9 +113,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )(map_commands.explain)
 _command(
-    short_help="Export the map as GEXF, GraphML, CSV or JSON lines.",
+    short_help="Export the map as GEXF, GraphML, CSV, JSON lines or Parquet.",
     epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
-    "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl",
+    "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl\n"
+    "  sumi-ripple export my.toml near.gexf --level domain --around example.com --steps 2",
 )(map_commands.export)
 _command(
     name="map",

@@ -252,7 +252,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="gexf, graphml, csv or jsonl. [default: by the ending of FILE, else jsonl]",
+            help="gexf, graphml, csv, jsonl or parquet. [default: by the ending of FILE, else jsonl]",
             show_default=False,
         ),
     ] = None,
@@ -282,21 +282,48 @@ def export(
     run: Annotated[
         int | None, typer.Option("--run", metavar="N", min=1, help="Only pages found in this run.", show_default=False)
     ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            "--around", metavar="DOMAIN", help="Only this domain and those linked with it.", show_default=False
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps", metavar="N", min=0, help="With --around: up to N steps away. [default: 1]", show_default=False
+        ),
+    ] = None,
+    no_self_loops: Annotated[
+        bool, typer.Option("--no-self-loops", help="Leave out links from a page, or domain, to itself.")
+    ] = False,
 ) -> None:
     """Export the map for other tools: pages or domains, and the links between them."""
+    from reporter.escape import counted
     from reporter.export.graph import FORMATS, Filters
     from reporter.export.graph import export as write_export
 
     name = format or (target.suffix.removeprefix(".") if target else "jsonl")
     if name not in FORMATS:
         raise UsageError(f"{name or 'a file without an ending'} is not a format; the formats are {', '.join(FORMATS)}")
-    filters = Filters(depth, tuple(classes or ()), tuple(states or ()), domain, run)
+    if steps is not None and around is None:
+        raise UsageError("--steps counts from a domain: give it with --around DOMAIN")
+    filters = Filters(
+        depth=depth,
+        classes=tuple(classes or ()),
+        states=tuple(states or ()),
+        domain=domain,
+        run=run,
+        around=around,
+        steps=1 if steps is None else steps,
+        self_loops=not no_self_loops,
+    )
     found = write_export(
         database_of(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
     )
     if target:
         files = " and ".join(str(path) for path in found.files)
-        typer.echo(f"Wrote {found.nodes:,} {level}s and {found.edges:,} links to {files}")
+        typer.echo(f"Wrote {counted(found.nodes, level)} and {counted(found.edges, 'link')} to {files}")
     else:
         sys.stdout.buffer.flush()
 

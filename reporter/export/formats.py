@@ -19,6 +19,7 @@ from reporter.escape import cell, xml
 VERSION = 1
 _GENERATOR = "Sumi-Ripple"
 _GRAPHML_TYPES = {"string": "string", "integer": "int"}
+END_NAMES = ("source_label", "target_label")
 _BATCH = 1000  # rows between two writes
 
 
@@ -30,10 +31,20 @@ class Schema(NamedTuple):
     edge: tuple[tuple[str, str], ...]
 
 
+class Look(NamedTuple):
+    """Colour and size of a node, in formats that have them."""
+
+    red: int
+    green: int
+    blue: int
+    size: float
+
+
 class Node(NamedTuple):
     id: str
     label: str
     values: tuple[Any, ...]  # as Schema.node has them; None: none; a dict is shown as `name=number …`
+    look: Look
 
 
 class Edge(NamedTuple):
@@ -41,9 +52,10 @@ class Edge(NamedTuple):
     target: str
     weight: int
     values: tuple[Any, ...]
+    ends: tuple[str, str] | None = None  # the labels of both nodes, for formats that are tables
 
 
-def _flat(value: Any) -> str:
+def flat(value: Any) -> str:
     """A value as the text of an attribute."""
     if isinstance(value, dict):
         return " ".join(f"{name}={number}" for name, number in value.items())
@@ -64,12 +76,16 @@ def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
 
 
 def write_gexf(streams: Sequence[BinaryIO], schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """GEXF 1.3 as Gephi reads it: attributes declared before use, ids as texts, a weight on every edge."""
+    """GEXF 1.3 as Gephi reads it: attributes declared before use, ids as texts, a weight on every edge.
+
+    Colours and sizes of nodes are those of its `viz` module, so that Gephi shows them without further ado.
+    """
     _write(streams[0], _gexf(schema, nodes, edges))
 
 
 def _gexf(schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[str]:
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="http://gexf.net/1.3" version="1.3">\n'
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield '<gexf xmlns="http://gexf.net/1.3" xmlns:viz="http://gexf.net/1.3/viz" version="1.3">\n'
     yield f"  <meta>\n    <creator>{_GENERATOR}</creator>\n"
     yield f"    <description>{schema.level}s and the links between them, v{VERSION}</description>\n  </meta>\n"
     yield '  <graph mode="static" defaultedgetype="directed" idtype="string">\n'
@@ -82,7 +98,9 @@ def _gexf(schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> Itera
     yield "    <nodes>\n"
     for node in nodes:
         values = _attvalues(schema.node, node.values)
-        yield f'      <node id="{node.id}" label="{xml(node.label)}">{values}</node>\n'
+        red, green, blue, size = node.look
+        look = f'<viz:color r="{red}" g="{green}" b="{blue}"/><viz:size value="{size:.1f}"/>'
+        yield f'      <node id="{node.id}" label="{xml(node.label)}">{values}{look}</node>\n'
     yield "    </nodes>\n    <edges>\n"
     for number, edge in enumerate(edges):
         values = _attvalues(schema.edge, edge.values)
@@ -93,7 +111,7 @@ def _gexf(schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> Itera
 
 def _attvalues(attributes: Sequence[tuple[str, str]], values: Sequence[Any]) -> str:
     cells = [
-        f'<attvalue for="{name}" value="{xml(_flat(value))}"/>'
+        f'<attvalue for="{name}" value="{xml(flat(value))}"/>'
         for (name, _), value in zip(attributes, values, strict=True)
         if value is not None
     ]
@@ -128,7 +146,7 @@ def _graphml(schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> It
 def _data(kind: str, keys: Sequence[tuple[str, str]], values: Sequence[Any]) -> str:
     return "".join(
         [
-            f'<data key="{kind}_{name}">{xml(_flat(value))}</data>'
+            f'<data key="{kind}_{name}">{xml(flat(value))}</data>'
             for (name, _), value in zip(keys, values, strict=True)
             if value is not None
         ]
@@ -139,12 +157,15 @@ def _data(kind: str, keys: Sequence[tuple[str, str]], values: Sequence[Any]) -> 
 
 
 def write_csv(streams: Sequence[BinaryIO], schema: Schema, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """Two tables with the column names that Gephi looks for; no cell is a formula."""
+    """Two tables with the column names that Gephi looks for, the ends of edges by name too; no cell is a formula."""
     node_file, edge_file = streams
     head = ["Id", "Label", *(name for name, _ in schema.node)]
     _write_rows(node_file, head, ((node.id, node.label, *node.values) for node in nodes))
-    head = ["Source", "Target", "Type", "Weight", *(name for name, _ in schema.edge)]
-    rows = ((edge.source, edge.target, "Directed", edge.weight, *edge.values) for edge in edges)
+    head = ["Source", "Target", "Type", "Weight", *END_NAMES, *(name for name, _ in schema.edge)]
+    rows = (
+        (edge.source, edge.target, "Directed", edge.weight, *(edge.ends or (None, None)), *edge.values)
+        for edge in edges
+    )
     _write_rows(edge_file, head, rows)
 
 
@@ -154,7 +175,7 @@ def _write_rows(stream: BinaryIO, head: Sequence[str], rows: Iterable[tuple[Any,
     writer.writerow(head)
     for row in rows:
         writer.writerow(
-            ["" if value is None else value if isinstance(value, int) else cell(_flat(value)) for value in row]
+            ["" if value is None else value if isinstance(value, int) else cell(flat(value)) for value in row]
         )
     text.detach()
 

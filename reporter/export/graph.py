@@ -2,15 +2,15 @@
 
     export(database: Path, target: Path | BinaryIO, *, format: str, level: str = "page",
            filters: Filters = Filters()) -> Exported
-    Filters(depth=None, classes=(), states=(), domain=None, run=None)
+    Filters(depth=None, classes=(), states=(), domain=None, run=None, around=None, steps=1, self_loops=True)
 
-`format` is one of `FORMATS` (gexf, graphml, csv, jsonl), `level` one of `LEVELS` (page, domain). `target` is a file,
-which is replaced as a whole, or a binary stream (`sys.stdout.buffer`). CSV makes two files out of `NAME` (or
-`NAME.csv`): `NAME.nodes.csv` and `NAME.edges.csv`, and so cannot go to a stream. An edge is exported if both its ends
-are.
+`format` is one of `FORMATS`, `level` one of `LEVELS` (page, domain). `target` is a file, which is replaced as a whole,
+or a binary stream (`sys.stdout.buffer`). Tables (CSV, Parquet) are two files made out of `NAME` (or `NAME.csv`):
+`NAME.nodes.csv` and `NAME.edges.csv`, and so cannot go to a stream. An edge is exported if both its ends are.
 
-Raises `ExportError` (a UsageError: an unknown format, level, class or state; CSV to a stream), `NotWritten`, and
-NoDatabase and NotAMap (`crawler.database.map_errors`). One row is held in memory at a time.
+Raises `ExportError` (a UsageError: an unknown format, level, class or state; a table to a stream; Parquet without
+pyarrow), `NoSuchDomain`, `NotWritten`, and NoDatabase and NotAMap (`crawler.database.map_errors`). One row is held in
+memory at a time (Parquet: one batch of them).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,16 +29,23 @@ from crawler.model.errors import SumiError, UsageError
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
 from crawler.workspace.atomic import sync_folder
-from reporter.export import formats
+from reporter.escape import plain
+from reporter.export import formats, parquet
 from reporter.export.levels import DomainGraph, PageGraph
+from reporter.queries.domain_links import domain_names
 from reporter.queries.export_rows import Filters
 
-FORMATS = ("gexf", "graphml", "csv", "jsonl")
+FORMATS = ("gexf", "graphml", "csv", "jsonl", "parquet")
+TABLES = ("csv", "parquet")  # a file of nodes and a file of edges, whose ends are named
 LEVELS = ("page", "domain")
 
 
 class ExportError(UsageError):
     """The export cannot be made as asked; the message is one sentence."""
+
+
+class NoSuchDomain(SumiError):
+    """The map has no domain of this name."""
 
 
 class NotWritten(SumiError):
@@ -63,13 +71,17 @@ def export(
 ) -> Exported:
     """Write the part of the map that passes the filters to `target`."""
     filters = _check(format, level, filters)
-    if format == "csv" and not isinstance(target, Path):
-        raise ExportError("csv makes two files, of nodes and of edges: give it a file name")
+    if format in TABLES and not isinstance(target, Path):
+        raise ExportError(f"{format} makes two files, of nodes and of edges: give it a file name")
+    if format == "parquet" and not parquet.is_available():
+        raise ExportError("parquet needs the package pyarrow; install it with: pip install pyarrow")
     with open_map(database) as reader, ExitStack() as files:
+        if filters.around is not None:
+            _check_domain(filters.around, domain_names(reader))
         graph = PageGraph(reader, filters) if level == "page" else DomainGraph(reader, filters)
         if not isinstance(target, Path):
             return Exported(*_write(format, graph, [target]), ())
-        paths = _csv_paths(target) if format == "csv" else (target,)
+        paths = _table_paths(target, format) if format in TABLES else (target,)
         streams = [files.enter_context(_replaced(path)) for path in paths]
         return Exported(*_write(format, graph, streams), paths)
 
@@ -85,17 +97,33 @@ def _check(format: str, level: str, filters: Filters) -> Filters:
         for each in value:
             if each not in known:
                 raise ExportError(f"{each!r} is no {what} that can be exported; there are: {', '.join(known)}")
-    if filters.domain is None:
-        return filters
+    if filters.around is not None and filters.around.startswith("*."):
+        raise ExportError(f"--around {filters.around}: give one domain, without *.")
+    if filters.steps < 0:
+        raise ExportError(f"--steps {filters.steps}: give 0 or more")
+    domain, around = (_pattern(text) if text is not None else None for text in (filters.domain, filters.around))
+    return replace(filters, domain=domain, around=around)
+
+
+def _pattern(text: str) -> str:
     try:
-        return replace(filters, domain=domain_pattern(filters.domain))
+        return domain_pattern(text)
     except Bad as problem:
-        raise ExportError(f"{filters.domain!r} is no domain that can be exported; allowed: {problem}") from None
+        raise ExportError(f"{text!r} is no domain that can be exported; allowed: {problem}") from None
 
 
-def _csv_paths(target: Path) -> tuple[Path, Path]:
-    name = target.name.removesuffix(".csv")
-    return target.with_name(f"{name}.nodes.csv"), target.with_name(f"{name}.edges.csv")
+def _check_domain(domain: str, names: Iterator[str]) -> None:
+    """Raises NoSuchDomain, with similar names, if this is none of the names."""
+    known = set(names)
+    if domain not in known:
+        similar = [plain(name) for name in get_close_matches(domain, sorted(known), n=3, cutoff=0.75)]
+        hint = f"; similar: {', '.join(similar)}" if similar else ""
+        raise NoSuchDomain(f"the map has no domain {domain}{hint}")
+
+
+def _table_paths(target: Path, format: str) -> tuple[Path, Path]:
+    name = target.name.removesuffix(f".{format}")
+    return target.with_name(f"{name}.nodes.{format}"), target.with_name(f"{name}.edges.{format}")
 
 
 @contextmanager
@@ -123,8 +151,9 @@ def _write(format: str, graph: PageGraph | DomainGraph, streams: list[BinaryIO])
         "graphml": formats.write_graphml,
         "csv": formats.write_csv,
         "jsonl": formats.write_jsonl,
+        "parquet": parquet.write_parquet,
     }
-    nodes, edges = _Counted(graph.nodes()), _Counted(graph.edges())
+    nodes, edges = _Counted(graph.nodes()), _Counted(graph.edges(is_named=format in TABLES))
     writers[format](streams, graph.schema, nodes, edges)
     return nodes.count, edges.count
 
@@ -142,4 +171,4 @@ class _Counted:
             yield item
 
 
-__all__ = ["FORMATS", "LEVELS", "ExportError", "Exported", "Filters", "export"]
+__all__ = ["FORMATS", "LEVELS", "ExportError", "Exported", "Filters", "NoSuchDomain", "NotWritten", "export"]

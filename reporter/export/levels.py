@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from math import log2, sqrt
 from typing import Any
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.database.reader import MapReader
 from crawler.model.states import PageState
-from reporter.export.formats import Edge, Node, Schema
-from reporter.queries.domain_links import domain_links
+from reporter.export.formats import Edge, Look, Node, Schema
+from reporter.queries import overview
+from reporter.queries.domain_links import domain_links, linked_by_quality, mark_quality
 from reporter.queries.export_rows import ExportRows, Filters
 
 _LINK_WORDS = {LINK_FOLLOWED: "followed", LINK_NOT_FOLLOWED: "nofollow", LINK_REDIRECT: "redirect"}
+COLOURS = {  # of the classes, as on the map page
+    "quality": (0x1F, 0x5F, 0xA8),
+    "discovered": (0x8B, 0x91, 0x99),
+    "stubbed": (0x7A, 0x4F, 0xB5),
+    "blacklisted": (0xB3, 0x26, 0x1E),
+}
 
 
 class PageGraph:
@@ -31,6 +40,12 @@ class PageGraph:
             ("status", "integer"),
             ("first_run", "integer"),
             ("last_run", "integer"),
+            ("error", "string"),
+            ("redirect_to", "string"),
+            ("content_type", "string"),
+            ("visited_at", "string"),
+            ("in_degree", "integer"),
+            ("out_degree", "integer"),
         ),
         edge=(("link", "string"), ("first_run", "integer"), ("last_run", "integer")),
     )
@@ -39,15 +54,20 @@ class PageGraph:
         self._rows = ExportRows(reader, filters)
 
     def nodes(self) -> Iterator[Node]:
-        depths = _Depths(self._rows.depths())
-        for number, url, domain, title, state, klass, depth, status, first, last in self._rows.pages():
-            yield Node(
-                f"p{number}", url, (url, domain, title, state, klass, depth, depths.of(number), status, first, last)
+        depths, in_degrees = _Depths(self._rows.depths()), _InDegrees(self._rows.in_degrees())
+        for number, url, domain, title, state, klass, depth, *rest, out_degree in self._rows.pages():
+            status, first, last, error, redirect, content_type, visited_at = rest
+            in_degree = in_degrees.of(number)
+            values = (
+                *(url, domain, title, state, klass, depth, depths.of(number), status, first, last),
+                *(error, redirect, content_type, visited_at, in_degree, out_degree),
             )
+            yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))
 
-    def edges(self) -> Iterator[Edge]:
-        for source, target, kind, first, last in self._rows.links():
-            yield Edge(f"p{source}", f"p{target}", 1, (_LINK_WORDS[kind], first, last))
+    def edges(self, *, is_named: bool = False) -> Iterator[Edge]:
+        for source, target, kind, first, last, *ends in self._rows.links(is_named=is_named):
+            names = (ends[0], ends[1]) if is_named else None
+            yield Edge(f"p{source}", f"p{target}", 1, (_LINK_WORDS[kind], first, last), names)
 
 
 class _Depths:
@@ -66,6 +86,19 @@ class _Depths:
         return found
 
 
+class _InDegrees:
+    """The in-degrees of pages asked for in ascending order."""
+
+    def __init__(self, rows: Iterator[tuple[int, int]]) -> None:
+        self._rows = rows
+        self._next = next(self._rows, None)
+
+    def of(self, page: int) -> int:
+        while self._next is not None and self._next[0] < page:
+            self._next = next(self._rows, None)
+        return self._next[1] if self._next is not None and self._next[0] == page else 0
+
+
 class DomainGraph:
     """Domains, and the number of links from one to another."""
 
@@ -79,12 +112,16 @@ class DomainGraph:
             ("first_run", "integer"),
             ("last_run", "integer"),
             *((f"pages_{state}", "integer") for state in tuple(PageState)),
+            ("quality_domains", "integer"),
+            ("in_degree", "integer"),
+            ("out_degree", "integer"),
         ),
         edge=(),
     )
 
     def __init__(self, reader: MapReader, filters: Filters) -> None:
         self._reader = reader
+        self._filters = filters
         self._rows = ExportRows(reader, filters)
         # By domain and state: small, and all that is held.
         self._by_state: dict[int, dict[str, int]] = {}
@@ -100,15 +137,34 @@ class DomainGraph:
                 self._facts[domain] = (depth, first, last)
 
     def nodes(self) -> Iterator[Node]:
+        mark_quality(self._reader, overview.domains(self._reader).values())
+        from_quality = {domain: different for domain, different, _ in linked_by_quality(self._reader)}
+        in_degrees, out_degrees = self._degrees()
         for number, domain, klass in self._rows.domains():
             if number in self._facts:
                 depth, first, last = self._facts[number]
                 states = self._by_state[number]
                 counts = [states.get(state, 0) for state in self._STATES]
-                yield Node(f"d{number}", domain, (klass, depth, sum(counts), first, last, *counts))
+                different = from_quality.get(number, 0)
+                values = (
+                    *(klass, depth, sum(counts), first, last, *counts),
+                    *(different, in_degrees[number], out_degrees[number]),
+                )
+                yield Node(f"d{number}", domain, values, Look(*COLOURS[klass], 5 + 5 * sqrt(different)))
 
-    def edges(self) -> Iterator[Edge]:
+    def _degrees(self) -> tuple[Counter[int], Counter[int]]:
+        """For each domain of the whole map, the other domains that link to it and that it links to."""
+        in_degrees, out_degrees = Counter[int](), Counter[int]()
+        for source, target, _ in domain_links(self._reader):
+            if source != target:
+                in_degrees[target] += 1
+                out_degrees[source] += 1
+        return in_degrees, out_degrees
+
+    def edges(self, *, is_named: bool = False) -> Iterator[Edge]:
         known = self._facts
+        names = {number: name for number, name, _ in self._rows.domains() if number in known} if is_named else {}
         for source, target, links in domain_links(self._reader):
-            if source in known and target in known:
-                yield Edge(f"d{source}", f"d{target}", links, ())
+            if source in known and target in known and (source != target or self._filters.self_loops):
+                ends = (names[source], names[target]) if is_named else None
+                yield Edge(f"d{source}", f"d{target}", links, (), ends)

@@ -66,6 +66,30 @@ def linking_domains(reader: MapReader, domain_id: int) -> list[int]:
     return [source for (source,) in rows]
 
 
+def domains_around(reader: MapReader, domain: str, steps: int) -> set[int]:
+    """The domain of this name and those at most so many steps away from it, along links in either direction.
+
+    Empty if the map has no such domain. The links are read once a step: there is no index by their target.
+    """
+    row = reader.first("SELECT id FROM domain_states WHERE domain = ?", (domain,))
+    near: set[int] = {row[0]} if row else set()
+    for _ in range(steps if near else 0):
+        beyond = {
+            target if source in near else source
+            for source, target, _ in domain_links(reader)
+            if (source in near) is not (target in near)
+        }
+        if not beyond:
+            break
+        near |= beyond
+    return near
+
+
+def domain_names(reader: MapReader) -> Iterator[str]:
+    """The names of all domains of the map."""
+    return (name for (name,) in reader.rows("SELECT domain FROM domain_states"))
+
+
 def _sum_recent_links(reader: MapReader) -> None:
     """Note, once for a reader, the sums of those links that are too new to be in `domain_links`."""
     if reader.has_note("recent"):

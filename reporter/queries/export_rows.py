@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from crawler.database.ids import ORIGIN_BITS, pairs_of
 from crawler.database.reader import MapReader
+from reporter.queries.domain_links import domains_around
+from reporter.queries.one_page import has_reverse_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,9 @@ class Filters:
     states   they are in one of these states; a domain passes if one of its pages does
     domain   their domain matches this pattern: `example.com`, or `*.example.com` for its subdomains too
     run      they were known in this run: first seen in it or before, last seen in it or later
+    around   their domain is at most `steps` links between domains away from this one, in either direction
+
+    `self_loops` is about links: without it, those from a page (or domain) to itself are left out.
     """
 
     depth: int | None = None
@@ -26,6 +32,9 @@ class Filters:
     states: tuple[str, ...] = ()
     domain: str | None = None
     run: int | None = None
+    around: str | None = None
+    steps: int = 1
+    self_loops: bool = True
 
 
 class ExportRows:
@@ -37,14 +46,34 @@ class ExportRows:
         self._is_by_domain = self._note_domains()
 
     def pages(self) -> Iterator[tuple[Any, ...]]:
-        """(id, URL, domain, title, state, class, depth, status, first run, last run), by id."""
+        """Pages by id.
+
+        (id, URL, domain, title, state, class, depth, status, first run, last run, error, URL of its redirect, content
+        type, time of the visit, number of links on it)
+        """
         condition, values = self._page_condition("p")
         return self._reader.rows(
             "SELECT p.id, p.url, p.domain, p.title, p.state, d.class, p.depth, p.status_code, p.discovered_run,"
-            " p.seen_run FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id"
+            " p.seen_run, p.error_message, (SELECT url FROM pages WHERE id = p.redirect_to), p.content_type,"
+            f" p.visited_at, (SELECT count(*) FROM links WHERE id {pairs_of('p.id')})"
+            " FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id"
             f" {'WHERE ' + condition if condition else ''} ORDER BY p.id",
             values,
         )
+
+    def in_degrees(self) -> Iterator[tuple[int, int]]:
+        """(page id, pages of the whole map that link there), by page. Pages without such links may be left out."""
+        if has_reverse_index(self._reader):
+            rows = self._reader.rows(
+                "SELECT to_page_id, count(*) FROM links INDEXED BY idx_links_to GROUP BY to_page_id ORDER BY to_page_id"
+            )
+            return ((page, count) for page, count in rows)
+        # While a run is under way there is no such index, and sorting all links would take more than 4 bytes a page.
+        highest = self._reader.number("SELECT coalesce(max(id), 0) FROM pages")
+        counts = array("I", bytes(4 * (highest + 1)))
+        for (target,) in self._reader.rows("SELECT to_page_id FROM links"):
+            counts[target] += 1
+        return iter(enumerate(counts))
 
     def depths(self) -> Iterator[tuple[Any, ...]]:
         """(page id, origin, depth) of all pages, by page."""
@@ -52,24 +81,35 @@ class ExportRows:
             f"SELECT id >> {ORIGIN_BITS}, quality_origin, depth FROM page_depths ORDER BY id",
         )
 
-    def links(self) -> Iterator[tuple[Any, ...]]:
-        """(from page, to page, kind, first run, last run) of links both ends of which pass, by their ends."""
+    def links(self, *, is_named: bool = False) -> Iterator[tuple[Any, ...]]:
+        """Links both ends of which pass, by their ends.
+
+        (from page, to page, kind, first run, last run, and if `is_named` the URLs of both, else None)
+        """
         near, values = self._page_condition("f")
         far, more = self._page_condition("t")
-        run = self._filters.run
-        seen, runs = "", list[object]()
-        if run is not None:
-            seen, runs = " AND l.discovered_run <= ? AND l.last_run >= ?", [run, run]
+        conditions = [near, far] if near else []
+        if self._filters.run is not None:
+            conditions.append("l.discovered_run <= ? AND l.last_run >= ?")
+            more += [self._filters.run, self._filters.run]
+        if not self._filters.self_loops:
+            conditions.append("l.from_page_id <> l.to_page_id")
         if near:
             source = (
-                f"FROM pages f CROSS JOIN links l ON l.id {pairs_of('f.id')}"
-                f" CROSS JOIN pages t ON t.id = l.to_page_id WHERE {near} AND {far}{seen} ORDER BY f.id, l.id"
+                f"FROM pages f CROSS JOIN links l ON l.id {pairs_of('f.id')} CROSS JOIN pages t ON t.id = l.to_page_id"
+            )
+        elif is_named:
+            source = (
+                "FROM links l CROSS JOIN pages f ON f.id = l.from_page_id CROSS JOIN pages t ON t.id = l.to_page_id"
             )
         else:
-            source = "FROM links l ORDER BY l.id"
+            source = "FROM links l"
+        passing = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        names = "f.url, t.url" if is_named else "NULL, NULL"
         return self._reader.rows(
-            f"SELECT l.from_page_id, l.to_page_id, l.kind, l.discovered_run, l.last_run {source}",
-            [*values, *more, *runs],
+            f"SELECT l.from_page_id, l.to_page_id, l.kind, l.discovered_run, l.last_run, {names} {source} {passing}"
+            f" ORDER BY {'f.id, l.id' if near else 'l.id'}",
+            [*values, *more],
         )
 
     def pages_of_domains(self) -> Iterator[tuple[Any, ...]]:
@@ -88,9 +128,14 @@ class ExportRows:
     def _note_domains(self) -> bool:
         """Note the ids of domains that pass by class and pattern. False if all pass, and nothing was noted."""
         filters = self._filters
-        if not filters.classes and filters.domain is None:
+        if not filters.classes and filters.domain is None and filters.around is None:
             return False
         conditions, values = ["1"], list[object]()
+        if filters.around is not None:
+            near = domains_around(self._reader, filters.around, filters.steps)
+            self._reader.note("CREATE TEMP TABLE around (id INTEGER PRIMARY KEY)")
+            self._reader.note_many("INSERT INTO temp.around VALUES (?)", [(number,) for number in sorted(near)])
+            conditions.append("id IN (SELECT id FROM temp.around)")
         if filters.classes:
             conditions.append(f"class IN ({','.join('?' * len(filters.classes))})")
             values += filters.classes

@@ -15,6 +15,7 @@ from reporter.explain import explanation as explain
 from reporter.explain import facts
 from reporter.export import formats
 from reporter.export.levels import DomainGraph, PageGraph
+from reporter.map import map_data
 from tests.reporter.terrain import config_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
@@ -82,6 +83,13 @@ def test_every_attribute_of_an_export_is_described(page: str) -> None:
             assert f"`{name}`" in text or name.startswith("pages_"), name
     assert all(name in text.lower() for name in ("gexf", "graphml", "csv", "json lines"))
     assert f'"v":{formats.VERSION},"kind":"graph"' in text
+
+
+def test_every_member_of_the_map_pages_data_is_described(page: str, database: Path) -> None:
+    text, content = part(page, "Map"), map_data.map_data(database).content
+    for name in {*content, *content["nodes"]}:
+        assert f"`{name}`" in text, name
+    assert f"version {map_data.VERSION}" in text
 
 
 def test_the_overall_figures_are_all_named(page: str) -> None:

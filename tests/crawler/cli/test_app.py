@@ -80,6 +80,10 @@ def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["status", "my.toml", "fetcher"], "omit fetcher"),
         (["pause", "my.toml"], "workspace yet; nothing has been crawled there"),
         (["export", "my.toml", "--domain", "*.*"], "'*.*' is no domain that can be exported"),
+        (["export", "my.toml", "--steps", "2"], "give it with --around DOMAIN"),
+        (["export", "my.toml", "--around", "*.a.test"], "give one domain, without *."),
+        (["export", "my.toml", "--around", "a.test", "--steps", "-1"], "'--steps'"),
+        (["export", "my.toml", "--format", "parquet"], "parquet makes two files"),
         (["init", "my.toml"], "exists already"),
     ],
 )

@@ -52,6 +52,11 @@ def test_the_map_of_a_crawl_can_be_read(
     assert "class         quality" in capsys.readouterr().out
     assert called("export", "demo.toml", "map.gexf") == 0
     assert "map.gexf" in capsys.readouterr().out
+    near = ("export", "demo.toml", "near.csv", "--level", "domain", "--no-self-loops", "--around")
+    assert called(*near, "far-island.test", "--steps", "1") == 0
+    assert "Wrote 2 domains and 1 link to near.nodes.csv and near.edges.csv" in capsys.readouterr().out
+    assert called(*near, "far-iland.test") == 1
+    assert "the map has no domain far-iland.test; similar: far-island.test" in capsys.readouterr().err
     assert called("map", "demo.toml", "map.html", "--domains", "5") == 0
     assert "Wrote map.html: showing 5 of 29 domains and " in capsys.readouterr().out
     assert called("audit", "demo.toml", *flags) == 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import networkx as nx
 import pytest
 
-from reporter.export.graph import FORMATS, export
-from tests.reporter.export.test_graph import read
+from reporter.export.graph import LEVELS, export
+from tests.places import ROOT
+from tests.reporter.export.test_graph import EACH_FORMAT, read
 from tests.reporter.terrain import FOLLOWED, MapBuilder
 
 HOSTILE = "=cmd|' /C calc'!A0 \x00\x0b\x1b[31m <b>&\"'\u202e\ufffe\n\r end 🎈"
@@ -40,7 +43,23 @@ def test_gexf_keeps_gephis_rules(database: Path, tmp_path: Path) -> None:
         assert float(edge.get("weight") or 0) >= 1
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_gexf_colours_nodes_by_class_as_the_map_page_does_and_sizes_them(
+    database: Path, tmp_path: Path, level: str
+) -> None:
+    style = (ROOT / "reporter" / "map" / "map_page.css").read_text().partition("@media")[0]
+    colours = dict(re.findall(r"--(\w+): #([0-9a-f]{6})", style))
+    export(database, tmp_path / "map.gexf", format="gexf", level=level)
+    nodes = nx.read_gexf(tmp_path / "map.gexf").nodes(data=True)
+    for _, data in nodes:
+        colour = data["viz"]["color"]
+        assert f"{colour['r']:02x}{colour['g']:02x}{colour['b']:02x}" == colours[data["class"]]
+    ranked = sorted(nodes, key=lambda node: node[1]["in_degree" if level == "page" else "quality_domains"])
+    sizes = [data["viz"]["size"] for _, data in ranked]
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+
+
+@pytest.mark.parametrize("format", EACH_FORMAT)
 def test_hostile_titles_stay_inside_their_attribute(tmp_path: Path, format: str) -> None:
     b = MapBuilder(tmp_path / "map.db")
     b.page("https://q.test/", title=HOSTILE)
@@ -50,7 +69,7 @@ def test_hostile_titles_stay_inside_their_attribute(tmp_path: Path, format: str)
     nodes, edges = read(tmp_path / "map", format)
     assert (len(nodes), len(edges)) == (2, 1)
     title = nodes["https://q.test/"]["title"]
-    if format == "jsonl":
+    if format in ("jsonl", "parquet"):
         assert title == HOSTILE
     elif format == "csv":
         assert title == "'=cmd|' /C calc'!A0  [31m <b>&\"' end 🎈"

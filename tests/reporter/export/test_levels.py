@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reporter.export.graph import FORMATS, export
-from tests.reporter.export.test_graph import ask, read
+from reporter.export.graph import export
+from tests.reporter.export.test_graph import EACH_FORMAT, ask, read
 from tests.reporter.terrain import MapBuilder
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", EACH_FORMAT)
 def test_pages_and_links_come_back_whole(database: Path, tmp_path: Path, format: str) -> None:
     made = export(database, tmp_path / "map", format=format)
     nodes, edges = read(tmp_path / "map", format)
@@ -34,7 +34,7 @@ def test_pages_and_links_come_back_whole(database: Path, tmp_path: Path, format:
     assert (moved["link"], int(moved["weight"])) == ("redirect", 1)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", EACH_FORMAT)
 def test_domains_come_back_with_pages_by_state_and_link_counts(database: Path, tmp_path: Path, format: str) -> None:
     export(database, tmp_path / "map", format=format, level="domain")
     nodes, edges = read(tmp_path / "map", format)
