@@ -17,6 +17,7 @@ from typing import get_args
 
 from crawler.database.map_errors import StoreError
 from crawler.model import recorded_settings
+from crawler.model.errors import sentence
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
@@ -315,11 +316,7 @@ def run_ingest(config: Config, *, drain: bool = False) -> int:
         log.error("%s", problem)
         return 1
     except OSError as problem:
-        log.error(
-            "the ingest stopped: %s: %s; repair that and start again, nothing is lost",
-            problem.strerror,
-            problem.filename,
-        )
+        log.error("the ingest stopped: %s; repair that and start again, nothing is lost", sentence(problem))
         return 1
     finally:
         control.close()

@@ -888,6 +888,26 @@ def million(x: Exchange) -> None:
     million_links(x)
 
 
+@trick("/~hosts")
+def hosts(x: Exchange) -> None:
+    """Every host links to three new ones below the same registered domain."""
+    number = int("0" + "".join(c for c in x.host if c.isdigit()))
+    x.page("Host", *(f"https://h{number * 3 + i}.many.test/~hosts" for i in range(1, 4)))
+
+
+@trick("/~walk")
+def walk(x: Exchange) -> None:
+    """Redirects without end, each to a registered domain of its own."""
+    number = int("0" + "".join(c for c in x.host if c.isdigit()))
+    x.reply(302, b"", "text/html", f"Location: https://walk{number + 1}.test/~walk")
+
+
+@trick("/~long-base")
+def long_base(x: Exchange) -> None:
+    """A few kilobytes that claim 650 megabytes of URLs."""
+    x.page("Base", *(f"p{number}" for number in range(10_000)), head=f"<base href=/{'b' * 65_000}/>")
+
+
 TRAPS: dict[str, Trick] = {
     "calendar": calendar,
     "sessions": sessions,

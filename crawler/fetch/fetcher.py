@@ -36,6 +36,7 @@ from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.open_files import allow_many_files, fit_open_files, warn_of_few_files
 from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.request_loop import RequestLoop
+from crawler.model.errors import sentence
 from crawler.model.moments import Moment
 from crawler.model.settings import Config
 from crawler.net.client import HttpClient
@@ -97,7 +98,7 @@ class Fetcher:
         self._shut_down()
         role.release()
         if isinstance(self._error, OSError):
-            log.error("%s stops: %s", self._name, _sentence(self._error))
+            log.error("%s stops: %s", self._name, sentence(self._error))
             return 1
         if self._error is not None:
             return EXIT_MISTAKE
@@ -246,8 +247,3 @@ def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:
             return workspace.take_role(name), name, number
         except RoleTaken:
             number += 1
-
-
-def _sentence(problem: OSError) -> str:
-    words = problem.strerror or str(problem)
-    return f"{words}: {problem.filename}" if problem.filename else words

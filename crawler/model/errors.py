@@ -18,5 +18,7 @@ class UsageError(SumiError):
 def sentence(problem: Exception) -> str:
     """An error in words, for one line (a config with many mistakes: for a few)."""
     if isinstance(problem, OSError) and problem.strerror:
-        return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem.strerror)
+        # Where a file cannot take its place, that place is the one to name, not the scratch file.
+        place = problem.filename2 or problem.filename
+        return f"{problem.strerror}: {place}" if place else str(problem.strerror)
     return str(problem) or type(problem).__name__

@@ -16,6 +16,8 @@ from crawler.workspace.runs import Run, RunStatus, newest_run, read_run, write_r
 
 log = logging.getLogger("sumi.scheduler")
 
+_ROBOTS_KEPT = 24 * 3600.0  # seconds; no pace needs a gate for longer, unless the config says so
+
 
 class RunKeeper:
     """The run that this scheduler works on. `run` is None before `start_or_resume`.
@@ -69,6 +71,9 @@ class RunKeeper:
 
     def _start(self, number: int) -> None:
         self.run = Run(number, RunStatus.RUNNING)
+        settings = self._config.crawler
+        longest = max(settings.max_crawl_delay, settings.max_retry_after, settings.minimum_time_on_page) / 1000
+        self._workspace.forget_idle(max(longest, _ROBOTS_KEPT))
         self._record("started", RunStatus.RUNNING)
         log.info("Starting run #%d", number)
         seeds = sum(len(entry.seeds) for entry in self._config.quality)

@@ -57,6 +57,16 @@ def prepare_stage(config: Config, stage: str) -> None:
     write_last_used(config)
 
 
+def warn_of_open_workspace(workspace: Workspace) -> None:
+    """Others who can write to a workspace can end runs, move gates and forge results."""
+    if workspace.is_open_to_others():
+        log.warning(
+            "Every user of this system can write to the workspace %s; end that with: chmod -R o-w %s",
+            workspace.name,
+            workspace.name,
+        )
+
+
 def remove_stop_flags(workspace: Workspace) -> list[str]:
     """Remove the flags of an earlier stop, which were for stages that have ended since; returns their names."""
     names = [f"stop.{stage}" if stage else "stop" for stage in (None, *STAGES) if workspace.clear_flag("stop", stage)]

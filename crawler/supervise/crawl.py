@@ -24,6 +24,7 @@ from crawler.supervise.before_start import (
     remove_stop_flags,
     require_no_stages,
     take_supervision,
+    warn_of_open_workspace,
     warn_of_pause_flags,
 )
 from crawler.supervise.exit_rules import EXIT_CODES, Outcome
@@ -71,6 +72,7 @@ def crawl(
         require_own_workspace(config)
         remove_stop_flags(workspace)
         warn_of_pause_flags(workspace)
+        warn_of_open_workspace(workspace)
         if _lacks_only_its_summary(workspace):
             log.info("Run #%d was completed, but the crawl was killed before its summary", _run(workspace).number)
             code = run_ingest_stage(config, drain=True)

@@ -273,6 +273,9 @@ class Workspace(Protocol):
     def prepare(self, *, is_to_be_cleared: bool = False) -> None:
         """Make it ready for stages. Raises WorkspaceError. `is_to_be_cleared`: the format does not matter."""
 
+    def is_open_to_others(self) -> bool:
+        """Can every user of the system write to it?"""
+
     def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
         """Move everything that was crawled aside under `stamp`, and prepare anew; returns where it is, for people.
 
@@ -338,6 +341,12 @@ class Workspace(Protocol):
 
     def keep_robots(self, host: str, content: bytes) -> None:
         """Keep it. A failure is ignored: it is asked for once more than needed."""
+
+    def forget_idle(self, seconds: float) -> int:
+        """Remove the gates, claims and kept robots.txt records that were not used for so long; returns how many.
+
+        Only between runs: a gate holds its domain's budget of the run.
+        """
 
     # -- flags, bells, heartbeats --------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool
 from crawler.workspace.files.job_spools import JobSpools, newest_number, read_bookmark, write_bookmark
 from crawler.workspace.files.layout import Layout, domain_of
-from crawler.workspace.files.leases import Lease, try_lease
+from crawler.workspace.files.leases import Lease, remove_lease, try_lease
 from crawler.workspace.files.result_spools import ResultSpools
 from crawler.workspace.files.slot_files import SlotFiles
 from crawler.workspace.files.spool import Reader, bytes_after
@@ -76,6 +77,13 @@ class FileWorkspace:
             raise WorkspaceError(
                 f"cannot use {self.name} as a workspace: {problem.strerror}: {problem.filename}"
             ) from None
+
+    def is_open_to_others(self) -> bool:
+        try:
+            folders = (self.layout.root, *self.layout.folders())
+            return any(folder.stat().st_mode & stat.S_IWOTH for folder in folders if folder.is_dir())
+        except OSError:
+            return False
 
     def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
         layout = self.layout
@@ -209,6 +217,21 @@ class FileWorkspace:
     def keep_robots(self, host: str, content: bytes) -> None:
         _write_if_possible(self.layout.robots_of(host), sealed(content))
 
+    def forget_idle(self, seconds: float) -> int:
+        since, removed = time.time() - seconds, 0
+        for path in _old_files(self.layout.robots, since):
+            path.unlink(missing_ok=True)
+            removed += 1
+        for path in _old_files(self.layout.leases, since):
+            if path.suffix == ".lock" and (lease := try_lease(path)) is not None:
+                remove_lease(path, lease)
+                removed += 1
+        for path in _old_files(self.layout.gates, since):
+            gate = GateFile(path)
+            removed += gate.remove_if_idle(since)
+            gate.close()
+        return removed
+
     # -- flags, bells, heartbeats --------------------------------------------------------------------
 
     def is_flagged(self, word: str, stage: str | None = None) -> bool:
@@ -290,6 +313,15 @@ def _read_sealed(path: Path) -> bytes | None:
     """A whole document; None for one that is damaged."""
     content = _read(path)
     return None if content is None else unsealed(content)
+
+
+def _old_files(folder: Path, since: float) -> list[Path]:
+    """The files of a folder that were last written before then."""
+    try:
+        entries = [entry for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+        return [Path(entry.path) for entry in entries if entry.stat(follow_symlinks=False).st_mtime < since]
+    except OSError:
+        return []
 
 
 def _write_if_possible(path: Path, content: bytes) -> None:

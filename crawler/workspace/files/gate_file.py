@@ -205,9 +205,27 @@ class GateFile:
     def _lock(self) -> bool:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
         except BlockingIOError:
             return False
+        if os.fstat(self._descriptor).st_nlink:
+            return True
+        # Removed as idle since it was opened: the domain's gate is the file that is there now.
+        os.close(self._descriptor)
+        self._descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
+        self._seen, self._known = b"", None
+        return self._lock()
+
+    def remove_if_idle(self, since: float) -> bool:
+        """Remove the file, if the gate was not used since then (wall clock) and nobody holds it."""
+        if not self._lock():
+            return False
+        try:
+            is_idle = os.fstat(self._descriptor).st_mtime < since
+            if is_idle:
+                self.path.unlink(missing_ok=True)
+            return is_idle
+        finally:
+            self._unlock()
 
     def _unlock(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)

@@ -20,7 +20,7 @@ from crawler.workspace.atomic import read_own, write_atomically
 from crawler.workspace.bookmarks import Bookmark, dump_bookmark, is_whole, parse_bookmark, parse_bookmarks
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.files.layout import Layout
-from crawler.workspace.files.leases import try_lease
+from crawler.workspace.files.leases import remove_lease, try_lease
 from crawler.workspace.files.spool import Writer, end_of, remove_segment, segment_lines, segments
 from crawler.workspace.log import LogError
 from crawler.workspace.reading import parse_lines
@@ -141,18 +141,19 @@ class JobSpools:
         self.clean()
 
     def clean(self) -> None:
-        """Remove folders without jobs, unless a fetcher is still in one: it writes its bookmark there."""
+        """Remove folders without jobs, and their leases, unless a fetcher is still in one: it writes its bookmark."""
         for name in list(self._to_clean):
             folder = self._layout.jobs / name
             if segments(folder):
                 self._to_clean.discard(name)
                 continue
-            lease = try_lease(self._layout.leases / f"{name}.lock")
+            path = self._layout.leases / f"{name}.lock"
+            lease = try_lease(path)
             if lease is None:
                 continue
             shutil.rmtree(folder, ignore_errors=True)
             self._to_clean.discard(name)
-            lease.release()
+            remove_lease(path, lease)
 
     def _folders(self) -> list[Path]:
         try:

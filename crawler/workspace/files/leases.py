@@ -6,9 +6,10 @@ import fcntl
 import os
 from pathlib import Path
 
-from crawler.workspace.atomic import open_own
+from crawler.workspace.atomic import open_own, read_own, write_atomically
 
 _LARGEST = 10**19  # a token has twenty digits in its file
+_FLOOR = ".floor"  # the greatest token of all leases whose files were removed
 
 
 class Lease:
@@ -35,7 +36,10 @@ def try_lease(path: Path) -> Lease | None:
     descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        token = _next_token(descriptor)
+        if not os.fstat(descriptor).st_nlink:  # removed between opening and locking it: it is nobody's lease any more
+            os.close(descriptor)
+            return None
+        token = _next_token(descriptor, path.parent)
     except BlockingIOError:
         os.close(descriptor)
         return None
@@ -62,9 +66,27 @@ def is_free(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _next_token(descriptor: int) -> int:
+def remove_lease(path: Path, lease: Lease) -> None:
+    """Remove the file of a lease that the caller holds, and release it. Tokens go on from the greatest one removed."""
+    floor = path.parent / _FLOOR
+    if lease.token > _read_floor(path.parent):
+        write_atomically(floor, b"%020d\n" % lease.token, durable=False)
+    path.unlink(missing_ok=True)
+    lease.release()
+
+
+def _read_floor(folder: Path) -> int:
+    try:
+        content = read_own(folder / _FLOOR)
+    except OSError:
+        return 0
+    return int(content) % _LARGEST if content.strip().isdigit() else 0
+
+
+def _next_token(descriptor: int, folder: Path) -> int:
     """One more than the last holder's. Only the holder of the lock reads or writes it."""
     content = os.pread(descriptor, 24, 0)
-    token = (int(content) if content.strip().isdigit() else 0) % _LARGEST + 1
+    last = int(content) if content.strip().isdigit() else _read_floor(folder)
+    token = last % _LARGEST + 1
     os.pwrite(descriptor, b"%020d\n" % token, 0)
     return token

@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -303,7 +304,10 @@ class Reader:
             try:
                 self._descriptor = os.open(segment_path(self.folder, number), os.O_RDONLY | os.O_NOFOLLOW)
                 self._open_number = number
-                return True
+                if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                    return True
+                self.close()
+                self._report(b"", number, 0, "something else is in the place of this segment")
             except FileNotFoundError:
                 pass  # consumed and cleaned up: go on with the next one
             except OSError as problem:

@@ -392,6 +392,9 @@ class MemoryWorkspace:
     def prepare(self, *, is_to_be_cleared: bool = False) -> None:
         self._is_prepared = True
 
+    def is_open_to_others(self) -> bool:
+        return False
+
     def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
         has_content = bool(self.results.writers() or self._documents or self.job_logs)
         held, bells = self._held_roles, self._bells
@@ -457,6 +460,9 @@ class MemoryWorkspace:
 
     def keep_robots(self, host: str, content: bytes) -> None:
         self._robots[host] = content
+
+    def forget_idle(self, seconds: float) -> int:
+        return 0  # nothing here outlives the process
 
     def is_flagged(self, word: str, stage: str | None = None) -> bool:
         return word in self._flags or f"{word}.{stage}" in self._flags
