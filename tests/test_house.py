@@ -65,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},
     "reporter.summary": {"crawler.model", "crawler.workspace", "reporter"},
+    "reporter.diff": {"crawler.model", "crawler.database", "reporter", "reporter.queries"},
     "reporter.explain": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.net", "crawler.database"),
         *("reporter", "reporter.queries"),
@@ -110,6 +111,8 @@ PURE_MODULES = {
     "crawler.workspace.seals",
     "reporter.candidate_views",
     "reporter.counting",
+    "reporter.diff.diff_views",
+    "reporter.diff.run_changes",
     "reporter.error_categories",
     "reporter.escape",
     "reporter.explain.facts",

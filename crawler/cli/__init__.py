@@ -4,7 +4,7 @@
     crawl_commands     crawl, demo, init
     stage_commands     schedule, fetch, ingest: one stage alone
     map_commands       report, replay, digest, stats, explain, export, audit: read an earlier crawl
-    history_commands   runs: look back over the runs
+    history_commands   runs, diff: look back over the runs
     curator_commands   candidates, accept, reject, stub: decide on domains
     control_commands   status, pause, resume, stop
     options            arguments and options that commands share

@@ -97,6 +97,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple runs my.toml",
 )(history_commands.runs)
 _command(
+    short_help="Show what changed from one run to another.",
+    epilog="\b\nExamples:\n  sumi-ripple diff my.toml\n  sumi-ripple diff my.toml 1 3 --csv > changes.csv",
+)(history_commands.diff)
+_command(
     short_help="Rank domains that may deserve a place in your lists.",
     epilog="\b\nExamples:\n  sumi-ripple candidates my.toml --limit 5\n"
     "  sumi-ripple candidates my.toml --csv > candidates.csv",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.map_commands import write_summary_of
+from crawler.cli.map_commands import write_summary_of, write_summary_to
 from crawler.cli.options import (
     ConfigArgument,
     QuietOption,
@@ -81,7 +81,6 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     from crawler.config.warnings import warnings
     from crawler.supervise.crawl import Verbosity
     from crawler.supervise.crawl import crawl as run_crawl
-    from reporter.summary.write import write_summary
 
     log_to_stderr(verbose, quiet)
     log = logging.getLogger("sumi.crawl")
@@ -94,9 +93,7 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     )
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
-    return run_crawl(
-        config, partial(write_summary, notes=config.entry_notes), is_fresh=fresh, verbosity=Verbosity(verbose, quiet)
-    )
+    return run_crawl(config, partial(write_summary_to, config), is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
 
 
 def _show_dry_run(config: Config) -> None:

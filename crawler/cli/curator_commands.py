@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crawler.cli.map_commands import MapArgument, Progress, database_of, last_config
-from crawler.cli.options import JsonOption, WorkspaceOption, complete_config, load_config
+from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
     from crawler.model.settings import Config
-
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 def candidates(

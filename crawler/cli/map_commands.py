@@ -74,10 +74,16 @@ def report(
 
 
 def write_summary_of(config: Config) -> None:
+    write_summary_to(config, config.output.database_path, config.output.summary_path)
+    typer.echo(f"Summary written to {config.output.summary_path}")
+
+
+def write_summary_to(config: Config, database: Path, path: Path) -> None:
+    """The summary with the notes of the config and, where a completed run came before, the changes since then."""
+    from crawler.cli.history_commands import changes_for_summary
     from reporter.summary.write import write_summary
 
-    write_summary(config.output.database_path, config.output.summary_path, notes=config.entry_notes)
-    typer.echo(f"Summary written to {config.output.summary_path}")
+    write_summary(database, path, notes=config.entry_notes, changes=changes_for_summary(config))
 
 
 def replay(

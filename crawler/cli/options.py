@@ -63,6 +63,7 @@ VerboseOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Show errors only.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 # -- the first steps of most commands -------------------------------------------------------------------------

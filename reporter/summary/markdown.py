@@ -33,7 +33,7 @@ REASONS = {
 }
 
 
-def summary(figures: Figures, version: str, notes: Sequence[EntryNote] = ()) -> str:
+def summary(figures: Figures, version: str, notes: Sequence[EntryNote] = (), changes: str = "") -> str:
     """The whole file."""
     required = [
         _header(figures),
@@ -45,6 +45,7 @@ def summary(figures: Figures, version: str, notes: Sequence[EntryNote] = ()) -> 
         _errors(figures),
     ]
     optional = [
+        changes,
         _candidates(figures),
         _notes(notes),
         _linking_back(figures),

@@ -1,7 +1,7 @@
 """The Markdown summary of a crawl.
 
-    write_summary(database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> None
-    render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> str
+    write_summary(database, path, *, run=None, notes=(), changes="") -> None
+    render(database, *, run=None, notes=(), changes="") -> str
 
 Both raise (`crawler.database.map_errors`) NoDatabase (no such file), NotAMap (no Sumi-Ripple database, or a newer one)
 and NoSuchRun, a NotAMap (no run yet, or `run` is not the run that the map shows). `write_summary` makes the folder if
@@ -26,9 +26,11 @@ class NotWritten(SumiError):
     """The summary cannot be written to its configured path; the map is complete."""
 
 
-def write_summary(database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> None:
+def write_summary(
+    database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = ""
+) -> None:
     """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
-    text = render(database, run=run, notes=notes)
+    text = render(database, run=run, notes=notes, changes=changes)
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,9 +39,9 @@ def write_summary(database: Path, path: Path, *, run: int | None = None, notes: 
         raise NotWritten(f"cannot write the summary {path}: {problem.strerror}") from None
 
 
-def render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = ()) -> str:
-    """The summary as text."""
-    return markdown.summary(survey(database, run), version(), notes)
+def render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = "") -> str:
+    """The summary as text. `changes` is its section about an earlier run, as Markdown."""
+    return markdown.summary(survey(database, run), version(), notes, changes)
 
 
 def version() -> str:

@@ -11,6 +11,8 @@ import pytest
 
 from reporter import candidate_views, figures, runs_list, stats
 from reporter.candidates import candidates
+from reporter.diff import diff_views
+from reporter.diff.run_changes import Change, Changes, ComparedRun, Kind
 from reporter.explain import explanation as explain
 from reporter.explain import facts
 from reporter.export import formats
@@ -56,6 +58,18 @@ def test_every_member_of_the_runs_is_described(page: str, database: Path) -> Non
     for name in names(json.loads(runs_list.as_json(runs_list.list_runs(database)))):
         assert f"`{name}`" in text, name
     assert f"version {runs_list.VERSION}" in text
+
+
+def test_every_member_of_a_diff_is_described(page: str) -> None:
+    text = part(page, "Diff")
+    run = ComparedRun(1, "", None, "")
+    changes = Changes(run, run)
+    changes.add(Change(Kind.LINK_NEW, "a", "b"))
+    for name in names(json.loads(diff_views.as_json(changes))):
+        assert f"`{name}`" in text, name
+    for name in diff_views.as_csv(changes).partition("\n")[0].split(","):
+        assert f"`{name}`" in text, name
+    assert f"version {diff_views.VERSION}" in text
 
 
 def test_every_member_of_the_candidates_is_described(page: str, database: Path) -> None:

@@ -8,8 +8,27 @@ from pathlib import Path
 import orjson
 import pytest
 
+from crawler.model.settings import Config
 from tests.crawler.cli.calling import called
+from tests.reporter.diff.conftest import rules_with_two_runs  # noqa: F401
 
+CONFIG = """
+[crawler]
+max-depth = 2
+[output]
+database-path = "map.db"
+summary-path = "summary.md"
+[[quality]]
+domain = "qa.test"
+seeds = ["https://qa.test/0"]
+[[quality]]
+domain = "*.qb.test"
+seeds = ["https://qb.test/0"]
+[[blacklist]]
+domain = "bad.test"
+[[stub]]
+domain = "*.stub.test"
+"""
 Crawled = tuple[Path, subprocess.CompletedProcess[str]]
 
 
@@ -35,3 +54,44 @@ def test_runs_of_nothing_is_one_sentence(
 ) -> None:
     assert called("runs", argument) == code
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_diff_shows_what_changed_between_two_runs(
+    rules_with_two_runs: Config,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = rules_with_two_runs.workspace.parent
+    monkeypatch.chdir(folder)
+    config = folder / "my.toml"
+    config.write_text(CONFIG)
+    assert called("diff", "my.toml") == 0
+    text = capsys.readouterr().out
+    assert "Pages that died (1)\n  https://one.test/0: test\n" in text
+    assert called("diff", "my.toml", "1", "2", "--json") == 0
+    assert orjson.loads(capsys.readouterr().out)["counts"]["page-moved"] == 1
+    assert called("diff", "my.toml", "--csv") == 0
+    assert capsys.readouterr().out.startswith("change,name,target,was,is\n")
+    assert called("report", "my.toml") == 0
+    summary = (folder / "summary.md").read_text()
+    assert "## Changes Since Run 1\n" in summary and "### Pages that died (1)" in summary
+    capsys.readouterr()
+    for arguments, code, words in (
+        (("my.toml", "2", "1"), 2, "earlier run first"),
+        (("my.toml", "1"), 2, "two runs"),
+        (("my.toml", "1", "2", "--json", "--csv"), 2, "only one of"),
+        (("my.toml", "1", "9"), 1, "there is no run 9; the runs are 1, 2"),
+        (("nosuch.toml",), 2, "no config file"),
+    ):
+        assert called("diff", *arguments) == code
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1
+
+
+def test_a_diff_of_one_run_says_that_it_needs_two(
+    crawled: Crawled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = crawled[0] / "workspace" / "demo"
+    monkeypatch.chdir(folder)
+    assert called("diff", "demo.toml", "--workspace", folder) == 1
+    assert "needs two completed runs" in capsys.readouterr().err
