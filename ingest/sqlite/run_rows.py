@@ -1,6 +1,7 @@
 """The rows of `runs`, and the state of the tables between runs.
 
-`READING_INDEXES` exist only while no run is under way: made when a run finishes, dropped when one starts or resumes.
+`READING_INDEXES` and `READING_VIEWS` exist only while no run is under way: made when a run finishes, dropped when one
+starts or resumes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 
 from crawler.model.records import RunEvent
 from crawler.model.states import ERRORS
-from ingest.sqlite.schema import READING_INDEXES
+from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS
 
 
 def last_run(db: sqlite3.Connection) -> tuple[int, str]:
@@ -27,7 +28,7 @@ def begin_run(db: sqlite3.Connection, run: int, at: str, config_hash: str) -> No
     db.execute("DELETE FROM frontier")
     db.execute("DELETE FROM held_results WHERE run < ?", (run,))
     db.execute("DELETE FROM closed_families WHERE run < ?", (run,))
-    _drop_reading_indexes(db)
+    _drop_reading_aids(db)
 
 
 def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None:
@@ -44,13 +45,13 @@ def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None
             )
         elif event.event == "finished":
             db.execute("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
-            for sql in READING_INDEXES.values():
+            for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
                 db.execute(sql)
             count_figures(db, event.run)
         elif event.event == "interrupted":
             _set_status(db, event.run, "interrupted", event.at)
         elif event.event == "resumed":
-            _drop_reading_indexes(db)  # a map rebuilt under other rules may have been complete
+            _drop_reading_aids(db)  # a map rebuilt under other rules may have been complete
             _set_status(db, event.run, "running", None)
 
 
@@ -77,6 +78,8 @@ def _set_status(db: sqlite3.Connection, run: int, status: str, finished_at: str 
     )
 
 
-def _drop_reading_indexes(db: sqlite3.Connection) -> None:
+def _drop_reading_aids(db: sqlite3.Connection) -> None:
+    for name in READING_VIEWS:
+        db.execute(f"DROP VIEW IF EXISTS {name}")
     for name in READING_INDEXES:
         db.execute(f"DROP INDEX IF EXISTS {name}")

@@ -16,7 +16,7 @@ from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
 from ingest.sqlite.run_rows import count_figures, last_run
-from ingest.sqlite.schema import READING_INDEXES, SINCE_FORMAT_2, SINCE_FORMAT_3, TABLES
+from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, SINCE_FORMAT_2, SINCE_FORMAT_3, TABLES
 
 _ROWS = 20_000  # of the index, at a time
 _UPGRADES = {"2": SINCE_FORMAT_2 + SINCE_FORMAT_3, "3": SINCE_FORMAT_3}
@@ -33,7 +33,8 @@ def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         # One transaction: tables without their version could not be recognised.
-        db.executescript("BEGIN;" + TABLES + "".join(f"{sql};" for sql in READING_INDEXES.values()))
+        readable = (*READING_INDEXES.values(), *READING_VIEWS.values())
+        db.executescript("BEGIN;" + TABLES + "".join(f"{sql};" for sql in readable))
         for name, value in (
             ("schema_version", str(SCHEMA_VERSION)),
             ("map_id", uuid.uuid4().hex),

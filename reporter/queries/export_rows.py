@@ -154,7 +154,10 @@ class ExportRows:
         return True
 
     def _page_condition(self, alias: str) -> tuple[str, list[object]]:
-        """The SQL condition that a page under this alias passes, with its values; "" if all pass."""
+        """The SQL condition that a page under this alias passes, with its values; "" if all pass.
+
+        The +: pages are read in their order, and an index by state or run would have them sorted in memory.
+        """
         filters = self._filters
         parts, values = list[str](), list[object]()
         if self._is_by_domain:
@@ -163,9 +166,9 @@ class ExportRows:
             parts.append(f"{alias}.depth <= ?")
             values.append(filters.depth)
         if filters.states:
-            parts.append(f"{alias}.state IN ({','.join('?' * len(filters.states))})")
+            parts.append(f"+{alias}.state IN ({','.join('?' * len(filters.states))})")
             values += filters.states
         if filters.run is not None:
-            parts.append(f"{alias}.discovered_run <= ? AND {alias}.seen_run >= ?")
+            parts.append(f"+{alias}.discovered_run <= ? AND {alias}.seen_run >= ?")
             values += [filters.run, filters.run]
         return " AND ".join(parts), values

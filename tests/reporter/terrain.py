@@ -11,7 +11,7 @@ from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIR
 from crawler.model.settings import Config, QualityEntry
 from crawler.model.urls import domain_of, hash64
 from crawler.rules.lists import matches
-from ingest.sqlite.schema import READING_INDEXES, TABLES
+from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
 
 FOLLOWED, NOT_FOLLOWED, REDIRECT = LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 
@@ -119,7 +119,7 @@ class MapBuilder:
             " WHERE f.domain_id << 32 | f.id NOT IN (SELECT id FROM unsummed_visits) GROUP BY 1"
         )
         if reverse_index:
-            for sql in READING_INDEXES.values():
+            for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
                 self.db.execute(sql)
         self.db.commit()
         self.db.close()

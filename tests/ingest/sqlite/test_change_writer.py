@@ -6,8 +6,10 @@ import sqlite3
 
 import pytest
 
+from crawler.model.records import RunEvent
 from crawler.model.settings import Config
 from tests.ingest.sqlite.test_domain_sums import QA, Crawl, visit
+from tests.ingest.terrains import AT
 from tests.ingest.test_loop import begun
 
 QB = "https://qb.test/0"
@@ -53,6 +55,21 @@ def test_no_page_is_copied_before_it_is_written(rules: Config) -> None:
     assert {sql for sql in lists - upserts if takes_copies(crawl.store.db, sql)} == set()
     for table in ("pages", "page_depths", "links", "frontier"):
         assert any(f" {table} " in sql for sql in lists)
+    crawl.store.close()
+
+
+def test_the_domain_links_of_a_finished_run_are_all_in_its_view(rules: Config) -> None:
+    crawl = Crawl(rules)
+    crawl.apply(*begun(1))
+    crawl.apply(visit(QA, *PAGES, *LISTED))
+    crawl.apply(visit(PAGES[0], QA, PAGES[1]))
+    db = crawl.store.db
+    assert db.execute("SELECT count(*) FROM unsummed_links").fetchone() != (0,), "or else this test sees nothing"
+    crawl.apply(RunEvent(1, AT, "finished"))
+    assert db.execute("SELECT * FROM v_domain_links").fetchall(), "there is such a view now"
+    seen = db.execute("SELECT from_domain, to_domain, links FROM v_domain_links").fetchall()
+    counted = db.execute("SELECT from_domain, to_domain, count(*) FROM v_links GROUP BY 1, 2").fetchall()
+    assert sorted(seen) == sorted(counted)
     crawl.store.close()
 
 

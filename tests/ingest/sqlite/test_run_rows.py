@@ -9,7 +9,7 @@ import pytest
 
 from crawler.model.records import RunEvent
 from ingest.sqlite.run_rows import begin_run, last_run, reopen_run, write_run_events
-from ingest.sqlite.schema import READING_INDEXES, TABLES
+from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
 from tests.ingest.terrains import AT
 
 
@@ -25,10 +25,11 @@ def rows(db: sqlite3.Connection) -> list[tuple]:
     return db.execute("SELECT id, status, started_at, finished_at, config_hash FROM runs").fetchall()
 
 
-def indexes(db: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")} & set(
-        READING_INDEXES
-    )
+READING_AIDS = {*READING_INDEXES, *READING_VIEWS}
+
+
+def reading_aids(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master")} & READING_AIDS
 
 
 def test_a_run_begins_with_clear_tables(db: sqlite3.Connection) -> None:
@@ -44,13 +45,13 @@ def test_a_run_begins_with_clear_tables(db: sqlite3.Connection) -> None:
         assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-def test_reading_indexes_exist_only_while_no_run_is_under_way(db: sqlite3.Connection) -> None:
+def test_reading_indexes_and_views_exist_only_while_no_run_is_under_way(db: sqlite3.Connection) -> None:
     begin_run(db, 1, AT, "")
-    assert not indexes(db)
+    assert not reading_aids(db)
     write_run_events(db, [RunEvent(1, AT, "finished")])
-    assert indexes(db) == set(READING_INDEXES)
+    assert reading_aids(db) == READING_AIDS
     begin_run(db, 2, AT, "")
-    assert not indexes(db)
+    assert not reading_aids(db)
 
 
 def test_events_set_the_status_and_a_finished_run_stays_finished(db: sqlite3.Connection) -> None:
@@ -71,4 +72,4 @@ def test_a_rebuilt_map_with_pages_to_visit_can_be_resumed(db: sqlite3.Connection
     reopen_run(db, 1)
     assert last_run(db) == (1, "interrupted")
     write_run_events(db, [RunEvent(1, AT, "resumed")])
-    assert not indexes(db)
+    assert not reading_aids(db)
