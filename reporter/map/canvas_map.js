@@ -12,6 +12,9 @@ const LABEL_FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif";
 const MOST_EDGES_DRAWN = 5000; // at one time; zooming in shows those that are left out
 const MOST_LABELS = 400;
 const ALWAYS_LABELLED = 60; // domains by importance; others once they are large enough to be told apart
+const OVER_DISCS = 10; // the most important domains, whose labels may cover other discs where there is no room
+const DISC = 1; // what lies on a part of the canvas
+const LABEL = 2;
 const PIXELS_AROUND = 6; // a click this near to a domain means it
 const ZOOM_STEP = 1.35;
 const ROOM = { side: 40, top: 28, bottom: 72 }; // pixels that a fitted map leaves free: labels, legend
@@ -22,8 +25,9 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   const count = nodes.name.length;
   const links = data.links;
   const neighbours = listNeighbours(count, links);
+  const isQuality = (index) => data.classes[nodes.class[index]] === "quality";
   const byImportance = Array.from({ length: count }, (_, index) => index)
-    .sort((a, b) => nodes.r[b] - nodes.r[a] || nodes.known[b] - nodes.known[a] || a - b);
+    .sort((a, b) => nodes.r[b] - nodes.r[a] || isQuality(b) - isQuality(a) || nodes.known[b] - nodes.known[a] || a - b);
   const bounds = boundsOf(nodes, count);
   const view = { x: 0, y: 0, scale: 1, width: 1, height: 1, ratio: 1 };
   const hidden = new Set(); // classes
@@ -237,7 +241,8 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
       const radius = radiusOf(index);
       if (radius < least) break;
       if (isShown(index) && !isFaded(index, near)) {
-        taken.claim(screenX(nodes.x[index]) - radius, screenY(nodes.y[index]) - radius, 2 * radius, 2 * radius);
+        taken.claim(screenX(nodes.x[index]) - radius, screenY(nodes.y[index]) - radius, 2 * radius, 2 * radius,
+          DISC);
       }
     }
     const first = [selected, hovered].filter((index) => index !== null);
@@ -261,24 +266,25 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
     const radius = radiusOf(index);
     if (!isForced && radius < 3.2 && rank >= ALWAYS_LABELLED) return false;
     const size = radius > 14 ? 13 : 11.5;
-    context.font = `${isForced || nodes.class[index] === 0 ? 600 : 400} ${size}px ${LABEL_FONT}`;
-    const text = shortened(nodes.name[index], 34);
+    context.font = `${isForced || isQuality(index) ? 600 : 400} ${size}px ${LABEL_FONT}`;
+    const text = shortened(nodes.shown[index], 46);
     const half = context.measureText(text).width / 2 + 2;
     const away = radius + size * 0.6 + 3;
     const places = [[x, y + away], [x, y - away], [x + radius + half + 3, y], [x - radius - half - 3, y]];
-    for (const [atX, atY] of places) {
-      const middle = Math.min(Math.max(atX, half), Math.max(view.width - half, half));
-      const isPinned = isForced && atY === places[0][1];
-      if (!isPinned && (middle !== atX || !taken.isFree(atX - half, atY - size * 0.5, 2 * half, size))) continue;
-      taken.claim(middle - half, atY - size * 0.5 - spacing, 2 * half, size + 2 * spacing);
-      context.strokeStyle = colours.paper;
-      context.lineWidth = 3.5;
-      context.strokeText(text, middle, atY);
-      context.fillStyle = colours.ink;
-      context.fillText(text, middle, atY);
-      return true;
-    }
-    return false;
+    const fits = (blocked) => places.find(([atX, atY]) => atX >= half && atX <= view.width - half &&
+      taken.isFree(atX - half, atY - size * 0.5, 2 * half, size, blocked));
+    let found = fits(DISC);
+    if (!found && rank < OVER_DISCS) found = fits(LABEL);
+    if (!found && isForced) found = [Math.min(Math.max(x, half), Math.max(view.width - half, half)), y + away];
+    if (!found) return false;
+    const [atX, atY] = found;
+    taken.claim(atX - half, atY - size * 0.5 - spacing, 2 * half, size + 2 * spacing, LABEL);
+    context.strokeStyle = colours.paper;
+    context.lineWidth = 3.5;
+    context.strokeText(text, atX, atY);
+    context.fillStyle = colours.ink;
+    context.fillText(text, atX, atY);
+    return true;
   }
 
   // -- choosing ---------------------------------------------------------------------------------------------------
@@ -448,8 +454,8 @@ function occupancy(width, height) {
     return true;
   }
   return {
-    isFree: (x, y, w, h) => rowsOf(x, y, w, h, (from, to) => !cells.subarray(from, to).includes(1)),
-    claim: (x, y, w, h) => rowsOf(x, y, w, h, (from, to) => cells.fill(1, from, to)),
+    isFree: (x, y, w, h, least) => rowsOf(x, y, w, h, (from, to) => cells.subarray(from, to).every((cell) => cell < least)),
+    claim: (x, y, w, h, what) => rowsOf(x, y, w, h, (from, to) => cells.fill(what, from, to)),
   };
 }
 

@@ -17,7 +17,7 @@ from typing import Any
 from crawler.database.reader import MapReader, open_map
 from crawler.rules.lists import DomainClass
 from reporter import counting
-from reporter.escape import plain
+from reporter.escape import domain_words, plain
 from reporter.figures import DomainFigures
 from reporter.map.placement import place
 from reporter.queries import domain_links, overview
@@ -133,7 +133,7 @@ def _nodes(
     nodes: dict[str, list[Any]] = {
         name: []
         for name in (
-            *("name", "class", "r", "quality_domains", "links_from_quality", "links_in", "links_out"),
+            *("name", "shown", "class", "r", "quality_domains", "links_from_quality", "links_in", "links_out"),
             *("domains_in", "domains_out", "crawled", "known", "errors", "waiting", "depth", "closed"),
         )
     }
@@ -145,7 +145,8 @@ def _nodes(
         if row.klass == DomainClass.QUALITY:
             radius = max(radius, _LEAST_QUALITY)
         values = (
-            *(plain(row.domain), _CLASSES.index(DomainClass(row.klass)), round(radius, 1), different, links),
+            *(plain(row.domain), domain_words(row.domain), _CLASSES.index(DomainClass(row.klass))),
+            *(round(radius, 1), different, links),
             *(totals.links_in[number], totals.links_out[number]),
             *(totals.domains_in[number], totals.domains_out[number]),
             *(figure.crawled, figure.known, figure.errors, figure.waiting, figure.depth_low, figure.closed),

@@ -61,7 +61,7 @@ export function startMapPage(page, data, createMap) {
   function find() {
     const text = search.value.trim().toLowerCase();
     const hits = [];
-    if (text) nodes.name.forEach((name, index) => name.toLowerCase().includes(text) && hits.push(index));
+    if (text) nodes.shown.forEach((name, index) => name.toLowerCase().includes(text) && hits.push(index));
     map.showMatches(text ? new Set(hits) : null);
     found = hits.slice(0, MOST_RESULTS);
     active = -1;
@@ -69,7 +69,7 @@ export function startMapPage(page, data, createMap) {
       const item = make("li", "", "");
       item.id = `result-${place}`;
       item.setAttribute("role", "option");
-      item.append(make("span", `dot is-${data.classes[nodes.class[index]]}`, ""), make("span", "", nodes.name[index]));
+      item.append(make("span", `dot is-${data.classes[nodes.class[index]]}`, ""), make("span", "", nodes.shown[index]));
       item.addEventListener("mousedown", (event) => {
         event.preventDefault();
         choose(index);
@@ -122,7 +122,7 @@ export function startMapPage(page, data, createMap) {
     panel.hidden = index === null;
     if (index === null) return;
     const klass = data.classes[nodes.class[index]];
-    byId("name").textContent = nodes.name[index];
+    byId("name").textContent = nodes.shown[index];
     byId("class").replaceChildren(make("span", `dot is-${klass}`, ""),
       make("span", "", [words[nodes.class[index]], CLASS_NOTES[klass]].filter(Boolean).join(", ")));
     const near = map.neighboursOf(index);
@@ -159,7 +159,7 @@ export function startMapPage(page, data, createMap) {
       const item = make("li", "", "");
       const button = make("button", "neighbour", "");
       button.type = "button";
-      button.append(make("span", `dot is-${data.classes[nodes.class[other]]}`, ""), make("span", "who", nodes.name[other]),
+      button.append(make("span", `dot is-${data.classes[nodes.class[other]]}`, ""), make("span", "who", nodes.shown[other]),
         make("span", "links", counted(links, "link")));
       button.addEventListener("click", () => {
         map.select(other, { isRevealed: true });

@@ -73,6 +73,17 @@ def test_sample_pages_are_crawled_ones_with_a_title_first(database: Path) -> Non
     assert [page[3] for page in pages] == ["processed"] * SAMPLES
 
 
+def test_names_are_shown_in_unicode_with_the_punycode_beside_it(tmp_path: Path) -> None:
+    b = MapBuilder(tmp_path / "map.db")
+    b.page("https://xn--bltterwald-r5a.test/")
+    b.page("https://q.test/")
+    nodes = map_data(b.save()).content["nodes"]
+    assert dict(zip(nodes["name"], nodes["shown"], strict=True)) == {
+        "q.test": "q.test",
+        "xn--bltterwald-r5a.test": "blätterwald.test (xn--bltterwald-r5a.test)",
+    }
+
+
 def test_the_same_map_makes_the_same_data(database: Path) -> None:
     assert orjson.dumps(map_data(database).content) == orjson.dumps(map_data(database).content)
 
