@@ -37,7 +37,6 @@ class ChangeWriter:
         counts: dict[str, int],
     ) -> None:
         self._db = db
-        self._sums = sums
         self._pages = PageWriter(db, index, distances, DepthWriter(db, distances, origins))
         self._links = LinkWriter(db, sums)
         self._frontier = FrontierWriter(db, counts)
@@ -52,8 +51,6 @@ class ChangeWriter:
         self._frontier.write(done)
         self._frontier.write_closures(done, run)
         self._write_notes(done)
-        if any(event.event == "finished" for event in done.run_events):
-            self._sums.write_all()  # v_domain_links counts every link from the moment that there is such a view
         write_run_events(self._db, done.run_events)
 
     def write_moves(self, done: Changes) -> None:
