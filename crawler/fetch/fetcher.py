@@ -215,8 +215,6 @@ class Fetcher:
             "in_flight": self._requester.in_flight,
             "slots": self._loop.room,
             "domains": len(domains),
-            "most_domains": self._files.domains,
-            "open_files": self._files.limit,
             "waiting": len(self._queue),
             "backlog": sum(len(domain.jobs) for domain in domains),
             "heard": self._claims.announced,
@@ -224,6 +222,8 @@ class Fetcher:
             "requests": self.counts.requests,
             "errors": self.counts.errors,
             "next_due": due,
+            "most_domains": self._files.domains,
+            "open_files": self._files.limit,
         }
 
 

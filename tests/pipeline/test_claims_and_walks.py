@@ -47,8 +47,8 @@ seeds = ["https://walk0.test/~walk"]
 domain = "base.test"
 seeds = ["https://base.test/~long-base"]
 [[quality]]
-domain = "innocent.test"
-seeds = ["https://innocent.test/plain", "https://innocent.test/chunked"]
+domain = "honest.test"
+seeds = ["https://honest.test/plain", "https://honest.test/chunked"]
 """
 
 
@@ -66,8 +66,8 @@ def test_webs_without_end_come_to_an_end_and_the_innocent_site_beside_them_is_do
     assert walked == [("failed", "redirect-limit: more than 10 redirects in a row")] * 12
     hosts = rows(tmp_path, "SELECT state, substr(error_message, 1, 16) FROM pages WHERE url LIKE '%.many.test/~hosts'")
     assert sorted(set(hosts), key=str) == [("failed", "trap-subdomains:"), ("processed", None)]
-    innocent = rows(tmp_path, "SELECT state FROM pages WHERE url IN ('https://innocent.test/plain',"
-                    " 'https://innocent.test/chunked')")  # fmt: skip
+    innocent = rows(tmp_path, "SELECT state FROM pages WHERE url IN ('https://honest.test/plain',"
+                    " 'https://honest.test/chunked')")  # fmt: skip
     assert innocent == [("processed",)] * 2
     base = rows(tmp_path, "SELECT url FROM pages WHERE url LIKE 'https://base.test/p%' LIMIT 1")
     assert len(base) == 1 and len(base[0][0]) < 100, "a base over the limit is no base"

@@ -83,7 +83,7 @@ def test_the_heartbeat_has_the_facts_that_status_reads(tmp_path: Path, workspace
     assert beat["doing"] == "stopped"
     assert list(beat["facts"]) == [
         *("run", "in_flight", "slots", "domains", "waiting", "backlog", "heard"),
-        *("pages", "requests", "errors", "next_due"),
+        *("pages", "requests", "errors", "next_due", "most_domains", "open_files"),
     ]
     assert (beat["facts"]["pages"], beat["facts"]["requests"], beat["facts"]["errors"]) == (2, 6, 0)
 
