@@ -76,7 +76,7 @@ class Crawl:
 
     def kill_something(self, chance: random.Random) -> None:
         assert self.process is not None
-        stages = children_of(self.process.pid)
+        stages = stages_of(self.process.pid)
         whom = chance.choice(["stage", "stage", "stage", "supervisor", "all"])
         if whom == "stage" and stages:
             kill(chance.choice(stages))
@@ -100,20 +100,25 @@ class Crawl:
             self.process.wait()
 
 
+def stages_of(supervisor: int) -> list[int]:
+    """The stages and the fork server that they come from, as far as they are alive."""
+    # Of multiprocessing's other helper (the resource tracker) the command line tells.
+    servers = [child for child in children_of(supervisor) if b"forkserver" in command_of(child)]
+    return servers + [stage for server in servers for stage in children_of(server)]
+
+
 def children_of(parent: int) -> list[int]:
     try:
-        listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        return [int(text) for text in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
-    # Of multiprocessing's own helpers (the resource tracker) the command line tells.
-    found = []
-    for text in listed:
-        try:
-            if b"spawn_main" in Path(f"/proc/{text}/cmdline").read_bytes():
-                found.append(int(text))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def kill(pid: int) -> None:
