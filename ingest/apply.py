@@ -140,10 +140,13 @@ class MapUpdater:
         self.commit()  # changes of the run before are written before its tables are cleared
         self.store.begin_run(run, at, config_hash)
         self._enter_run(run)
+        every_seed: list[int] = []
         for entry in self.config.quality:
             for seed in entry.seeds:
                 seeds = self._numbers(self._finder.find_targets(seed, (seed,)), at)
                 self._depths.reach_all(seeds, self._distances.start)
+                every_seed += seeds
+        self.store.note_seeds(every_seed)
         self._depths.spread(self.run)
 
     def _is_current(self, run: int, at: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from crawler.model.records import Closure, DomainEvent, Exchange, RobotsResult
 from crawler.model.settings import Config
 from crawler.pace.decisions import is_in_force
+from crawler.rules.lists import DomainClass
 from ingest.memory.map_rows import MapDomain
 from ingest.rules.page_state import stronger
 from ingest.sqlite.store import Store
@@ -46,7 +47,8 @@ class DomainUpdater:
             self.close(domain, event.closes)
 
     def close(self, domain: MapDomain, closure: Closure) -> None:
-        if not is_in_force(closure, self._config):
+        budget = self._config.crawler.budget(is_quality=domain.klass is DomainClass.QUALITY)
+        if not is_in_force(closure, self._config, budget):
             return
         reason = stronger(domain.closed, closure.reason)
         if reason != domain.closed:

@@ -143,7 +143,7 @@ class Ingest:
         done = self.updater.commit()
         self._positions.update(positions)
         self._taken += len(batch)
-        self._write_feed(done)
+        self._write_feed(done, sum(result.bytes for result, _ in batch if isinstance(result, PageResult)))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._drop_old_results()
         return max(len(batch), 1)
@@ -258,7 +258,7 @@ class Ingest:
 
     # -- feed ----------------------------------------------------------------------------------------
 
-    def _write_feed(self, done: Changes) -> None:
+    def _write_feed(self, done: Changes, size: int) -> None:
         gone: dict[str, list[int]] = {}
         for page in done.done:
             gone.setdefault(page.domain.name, []).append(page.id)
@@ -267,6 +267,7 @@ class Ingest:
             work=tuple(self.store.best_work(done).items()),
             done=tuple((name, tuple(ids)) for name, ids in gone.items()),
             closed=tuple(domain.name for domain in done.closed_domains.values()),
+            bytes=size,
         )
         self._feed.append(dump(feed))
         self.control.ring("scheduler")
@@ -340,10 +341,9 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         if drain or control.should_stop():
             return
         run = read_run(workspace)
-        status = run.status if run is not None else None
-        saw_running = saw_running or status is RunStatus.RUNNING
-        # Only the map knows whether a run is completed: the document may be damaged.
-        if saw_running and status is RunStatus.COMPLETED and ingest.store.last_run()[1] == RunStatus.COMPLETED:
+        saw_running = saw_running or (run is not None and run.status is RunStatus.RUNNING)
+        # Only the map knows whether a run is over: the document may be damaged.
+        if saw_running and run is not None and run.is_over and ingest.store.last_run()[1] == run.status:
             return
         control.wait(1.0)
 

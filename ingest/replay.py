@@ -168,6 +168,8 @@ def _build(
                 characters = 0
                 if progress is not None:
                     progress(read, total)
+        if taken + len(batch) == 0 and (run is not None or until is not None):
+            raise ReplayError(_nothing_found(results, list(ends), until, run))
         updater.apply_batch(batch)
         store.changes.positions.update(ends)
         store.changes.damage.extend(damaged)
@@ -189,6 +191,19 @@ def _build(
         )
     finally:
         store.close()
+
+
+def _nothing_found(results: ResultLogs, writers: list[str], until: str | None, run: int | None) -> str:
+    """The sentence for a replay without a single result: the runs and times that there are."""
+    runs: set[int] = set()
+    first = ""
+    for result, _ in _in_order(results, writers, []):
+        runs.add(result.run)
+        first = min(first or result.at, result.at)
+    known = ", ".join(str(number) for number in sorted(runs)) or "none"
+    if run is not None and run not in runs:
+        return f"the spools hold no result of run {run}; the runs there are: {known}"
+    return f"the spools hold no result up to {until}; the first one is of {first}"
 
 
 Key = tuple[int, bool, str]  # run, is it the record that the run is finished, clock

@@ -5,6 +5,7 @@ survey            the figures of one run, gathered from queries
 counting          PURE: rows become figures
 figures           PURE: the figures as records; all outputs take theirs from here
 error_categories  PURE: which errors are counted together
+verdict           PURE: did the run reach anything?
 escape            PURE: text from strangers, made harmless for the place where it is shown
 stats             the figures on a terminal, or as JSON
 summary/          the Markdown summary

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from crawler.model.states import ERRORS, WAITING, PageState, slug_of
-from reporter.error_categories import ALWAYS_SHOWN, ERROR_WORDS, category_of
+from reporter.error_categories import ALWAYS_SHOWN, ERROR_WORDS, category_of, reason_words, reasons_line
 from reporter.figures import (
     ClosedDomain,
     DepthFigures,
     DomainFigures,
     ErrorFigures,
+    FailedSeed,
     Overall,
     RateLimited,
     RunFigures,
@@ -56,6 +57,19 @@ class DomainFacts(Protocol):
     def closed_at_request(self) -> int | None: ...
     @property
     def robots_outcome(self) -> str | None: ...
+    @property
+    def first_seen_run(self) -> int: ...
+
+
+class SeedFacts(Protocol):
+    @property
+    def url(self) -> str: ...
+    @property
+    def end(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def error(self) -> str | None: ...
 
 
 def run_figures(run: RunFacts) -> RunFigures:
@@ -77,6 +91,8 @@ class _Tally:
     known: int = 0
     waiting: int = 0
     errors: int = 0
+    unanswered: int = 0  # held back, or no answer came
+    reasons: Counter[str] = field(default_factory=Counter)  # of pages that were not crawled
     crawled_low: int | None = None
     crawled_high: int | None = None
     low: int | None = None
@@ -117,6 +133,7 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
     held_back: Counter[str] = Counter()
     traps: Counter[tuple[str, str]] = Counter()
     tallies: defaultdict[int, _Tally] = defaultdict(_Tally)
+    crawled_in = {number for (number, state, _, _), count in counts.items() if state == PageState.PROCESSED and count}
     for (domain_id, state, depth, error), count in counts.items():
         states[state] += count
         known_at[depth] += count
@@ -127,25 +144,31 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
         if is_crawled:
             crawled_at[depth] += count
             tally.crawled += count
-        elif state in WAITING:
+            continue
+        tally.reasons[reason_words(state, error)] += count
+        if _is_unanswered(state, error):
+            tally.unanswered += count
+        if state in WAITING:
             tally.waiting += count
         elif state in ERRORS:
             tally.errors += count
-            categories[category_of(state, error)] += count
             slug = _slug(state, error)
+            # Where no visit succeeded, nothing is known of the site: it has no traps.
+            is_unproven = slug.startswith("trap") and domain_id not in crawled_in
+            categories["never-answered" if is_unproven else category_of(state, error)] += count
             slugs[slug] += count
             name = domains[domain_id].domain
             if slug == "robots-denied":
                 robots_denied[name] += count
             elif slug in ("rate-limited", "crawl-delay-too-long", "robots-unreachable"):
                 held_back[name] += count
-            elif slug.startswith("trap"):
+            elif slug.startswith("trap") and not is_unproven:
                 traps[name, slug] += count
         elif state == PageState.REQUEST_LIMIT_HIT:
             held_back[domains[domain_id].domain] += count
     return PageFigures(
         states=dict(sorted(states.items(), key=lambda item: (-item[1], item[0]))),
-        depths=_depths(known_at, crawled_at, tallies, domains),
+        depths=_depths(known_at, crawled_at, tallies, domains, run),
         domains=_domains(tallies, domains, run),
         errors=[
             ErrorFigures(name, words, categories[name])
@@ -159,6 +182,17 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
     )
 
 
+_UNANSWERED = ("rate-limited", "http-429", "crawl-delay-too-long", "robots-unreachable", "request-limit")
+
+
+def _is_unanswered(state: str, error: str | None) -> bool:
+    """Did the run want this page, and get no answer for it?"""
+    if state in (PageState.UNREACHABLE, PageState.RATE_LIMITED, PageState.REQUEST_LIMIT_HIT):
+        return True
+    slug = _slug(state, error)
+    return slug in _UNANSWERED or slug.startswith("http-5")
+
+
 def _slug(state: str, error: str | None) -> str:
     return slug_of(error) or str(state).replace("_", "-")
 
@@ -168,13 +202,16 @@ def _depths(
     crawled: Mapping[int | None, int],
     tallies: Mapping[int, _Tally],
     domains: Mapping[int, DomainFacts],
+    run: int,
 ) -> list[DepthFigures]:
-    new = Counter(tally.low for number, tally in tallies.items() if not is_listed(domains[number].klass))
-    depths = sorted({*known, *new, 0}, key=lambda depth: (depth is None, depth or 0))
+    unlisted = {number: tally.low for number, tally in tallies.items() if not is_listed(domains[number].klass)}
+    there = Counter(unlisted.values())
+    new = Counter(low for number, low in unlisted.items() if domains[number].first_seen_run >= run)
+    depths = sorted({*known, *there, 0}, key=lambda depth: (depth is None, depth or 0))
     return [
-        DepthFigures(depth, crawled.get(depth, 0), known.get(depth, 0), new.get(depth, 0))
+        DepthFigures(depth, crawled.get(depth, 0), known.get(depth, 0), new.get(depth, 0), there.get(depth, 0))
         for depth in depths
-        if depth is not None or new.get(None, 0) or crawled.get(None, 0) or known.get(None, 0)
+        if depth is not None or there.get(None, 0) or crawled.get(None, 0) or known.get(None, 0)
     ]
 
 
@@ -195,6 +232,8 @@ def _domains(tallies: Mapping[int, _Tally], domains: Mapping[int, DomainFacts], 
                 depth_low=tally.crawled_low if tally.crawled else tally.low,
                 depth_high=tally.crawled_high if tally.crawled else tally.high,
                 closed=row.closed_reason if is_current else None,
+                left=tally.waiting + tally.unanswered,
+                why=None if tally.crawled else reasons_line(tally.reasons),
             )
         )
     figures.sort(key=lambda figure: (-figure.crawled, -figure.known, figure.domain))
@@ -248,8 +287,12 @@ def closed_domains(domains: Iterable[DomainFacts], pages: PageFigures, run: int)
 
 
 def trap_figures(families: Iterable[tuple[str, str, str]], pages: PageFigures) -> list[Trap]:
-    """The families that were closed, and by domain the single URLs that look like a trap."""
-    closed = list(families)
+    """The families that were closed, and by domain the single URLs that look like a trap.
+
+    Only in domains where a visit succeeded: a host that refuses connections has no traps.
+    """
+    answered = {figure.domain for figure in pages.domains if figure.crawled}
+    closed = [family for family in families if family[0] in answered]
     shared = Counter((domain, slug_of(error) or "") for domain, _, error in closed)
     # Pages have an error, not a family: where two families of a domain share one, the pages cannot be told apart.
     figures = [
@@ -263,3 +306,12 @@ def trap_figures(families: Iterable[tuple[str, str, str]], pages: PageFigures) -
         if (domain, slug) not in shared
     ]
     return figures
+
+
+def failed_seeds(seeds: Iterable[SeedFacts]) -> list[FailedSeed]:
+    """The seeds that were not crawled, with reasons. One that redirects has the outcome of its target."""
+    return [
+        FailedSeed(row.url, reason_words(row.state, row.error), row.error, row.end if row.end != row.url else None)
+        for row in seeds
+        if row.state != PageState.PROCESSED and row.state not in WAITING
+    ]

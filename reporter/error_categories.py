@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from crawler.model.states import PageState, slug_of
 
 # Name for machines → words for people, in the order of the report.
@@ -25,6 +27,7 @@ ERROR_WORDS: dict[str, str] = {
     "too-large": "Too Large",
     "bad-answers": "Unreadable Answers",
     "traps": "Crawler Traps",
+    "never-answered": "Not Visited (No Page There Could Be Crawled)",
     "other": "Other",
 }
 ALWAYS_SHOWN = ("dead-links", "rate-limited", "connection-refused", "timeout", "robots-denied", "other")
@@ -51,6 +54,65 @@ _BY_SLUG = {
     "too-large": "too-large",
     "rate-limited": "rate-limited",
 }
+
+
+# Slug → the reason in words, for the line of a domain, a seed or a link.
+_REASONS = {
+    "http-404": "answered 404",
+    "http-410": "answered 410",
+    "connection-refused": "connection refused",
+    "timeout": "timed out",
+    "dns": "name not found (DNS)",
+    "dns-temporary": "name server did not answer (DNS)",
+    "tls": "no trusted TLS certificate",
+    "connection-reset": "connection lost",
+    "connection-failed": "no connection",
+    "early-close": "connection lost",
+    "address-blocked": "address not allowed",
+    "robots-denied": "denied by robots.txt",
+    "robots-unreachable": "robots.txt could not be read",
+    "robots-deferred": "robots.txt could not be read",
+    "crawl-delay-too-long": "robots.txt asks for too long a pause",
+    "redirect-loop": "redirects in a loop",
+    "redirect-limit": "too many redirects",
+    "bad-redirect": "redirects to no usable URL",
+    "bad-response": "unreadable answer",
+    "bad-encoding": "unreadable answer",
+    "content-mismatch": "not HTML",
+    "too-large": "too large",
+    "rate-limited": "answered 429",
+    "request-limit": "request budget used up",
+}
+_STATE_REASONS = {
+    PageState.DISCOVERED: "only nofollow links",
+    PageState.QUEUED: "waiting",
+    PageState.FETCHING: "waiting",
+    PageState.BLACKLISTED: "blacklisted",
+    PageState.STUBBED: "stubbed",
+    PageState.DEPTH_EXCEEDED: "beyond max-depth",
+    PageState.REQUEST_LIMIT_HIT: "request budget used up",
+    PageState.RATE_LIMITED: "answered 429",
+    PageState.DEAD_LINK: "answered 404",
+    PageState.CONTENT_MISMATCH: "not HTML",
+}
+
+
+def reason_words(state: str, error: str | None) -> str:
+    """The reason why a page in this state, with this error message (or its slug), was not crawled."""
+    slug = slug_of(error) or ""
+    if slug in _REASONS:
+        return _REASONS[slug]
+    if slug.startswith("http-"):
+        return f"answered {slug.removeprefix('http-')}"
+    if slug.startswith("trap"):
+        return "left out by [traps]"
+    return _STATE_REASONS.get(PageState(state)) or slug or str(state).replace("_", " ")
+
+
+def reasons_line(reasons: Mapping[str, int]) -> str:
+    """`connection refused ×4, answered 404`: the most frequent reason first."""
+    ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(words + (f" ×{count:,}" if count > 1 else "") for words, count in ranked)
 
 
 def category_of(state: str, error: str | None) -> str:

@@ -2,7 +2,8 @@
 
 Every output takes its figures from `Figures`, so that no two outputs can disagree. The words mean:
 
-- *crawled*: the page is `processed`; *waiting*: `queued` or `fetching`; *errors*: see `crawler.model.states.ERRORS`.
+- *crawled*: the page is `processed`; *waiting*: `queued` or `fetching`; *failed* (member `errors`): see
+  `crawler.model.states.ERRORS`; *known*: every page that the run saw, in any state.
 - a page counts at its least depth; a domain is new at the least depth of its pages.
 - blacklisted and stubbed domains are not counted among the domains discovered: they have lists of their own.
 - everything is about the run that the map shows. Reference counts and link sums by domain are of all runs.
@@ -46,7 +47,8 @@ class DepthFigures:
     depth: int | None  # None: no followed path leads there
     crawled: int
     known: int
-    new_domains: int
+    new_domains: int  # first seen in this run
+    domains: int  # all of the run whose least depth this is
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,22 @@ class DomainFigures:
     depth_low: int | None  # over its crawled pages; over all of them if none was crawled
     depth_high: int | None
     closed: str | None
+    left: int = 0  # pages that the run wanted and got no answer for: waiting, held back or unreachable
+    why: str | None = None  # the reasons, if no page was crawled
+
+    @property
+    def is_fully_crawled(self) -> bool:
+        return self.crawled > 0 and not self.left and self.closed is None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSeed:
+    """A seed that was not crawled. `target`: the page that it redirects to, if that is the one that failed."""
+
+    url: str
+    why: str
+    error: str | None
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +150,7 @@ class FixableLink:
     target: str | None
     pages: int
     examples: tuple[str, ...]
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +185,11 @@ class CutPage:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures. Lists are complete unless their name says `top`; outputs may show fewer."""
+    """All figures. Lists are complete unless their name says `top`; outputs may show fewer.
+
+    `dead_links` are gone, `unreachable_links` were not reachable on the day of the visit, `moved_links` redirect
+    permanently.
+    """
 
     run: RunFigures
     overall: Overall
@@ -186,6 +209,8 @@ class Figures:
     linking_back_total: int = 0
     dead_links: list[FixableLink] = field(default_factory=list)
     dead_links_total: dict[str, int] = field(default_factory=dict)  # by quality domain
+    unreachable_links: list[FixableLink] = field(default_factory=list)
+    unreachable_links_total: dict[str, int] = field(default_factory=dict)  # by quality domain
     moved_links: list[FixableLink] = field(default_factory=list)
     moved_links_total: int = 0
     closed: list[ClosedDomain] = field(default_factory=list)
@@ -194,6 +219,9 @@ class Figures:
     cut_pages: list[CutPage] = field(default_factory=list)
     cut_pages_total: int = 0
     links_cut: int = 0
+    seeds: int = 0
+    seeds_waiting: int = 0
+    failed_seeds: list[FailedSeed] = field(default_factory=list)
 
 
 def is_listed(klass: str) -> bool:

@@ -1,38 +1,49 @@
 """The summary's figures for a terminal or for a machine.
 
-    stats(database: Path, by: str | None = None, as_json: bool = False) -> str
+    stats(database: Path, by: str | None = None, as_json: bool = False, *, is_uncut=False, name=None) -> str
 
-`by` is one of `BY` (domain, state, depth, error) or None for the overview; anything else is a ValueError. Raises
-NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet). The text ends with a
-newline and fits a screen; the JSON is complete, has `"v": 1`, and is described in docs/outputs.md.
+`by` is one of `BY` (domain, state, depth, error, seed, link, cut) or None for the overview; anything else is a
+ValueError. Raises NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet). The
+text ends with a newline and fits a screen, unless `is_uncut`; a list that is cut ends with the command that shows the
+rest, in which `name` stands for the config. The JSON is complete, has `"v": 1`, and is described in docs/outputs.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reporter.error_categories import ERROR_WORDS
 from reporter.escape import counted, domain_words, json_text, plain
-from reporter.figures import Figures, duration_words, is_listed, whole_seconds
+from reporter.figures import Figures, FixableLink, duration_words, is_listed, whole_seconds
 from reporter.survey import survey
+from reporter.verdict import verdict
 
 VERSION = 1
-BY = ("domain", "state", "depth", "error")
+BY = ("domain", "state", "depth", "error", "seed", "link", "cut")
 _ROWS = 20  # of a list, on a terminal
-_WIDTH = 30  # of a name
 
 
-def stats(database: Path, by: str | None = None, as_json: bool = False) -> str:
-    """The figures of the run that the map shows."""
+def stats(
+    database: Path,
+    by: str | None = None,
+    as_json: bool = False,
+    *,
+    is_uncut: bool = False,
+    name: str | None = None,
+    width: int | None = 100,
+) -> str:
+    """The figures of the run that the map shows. `width`: columns of the terminal; None: nothing is cut to fit."""
     if by is not None and by not in BY:
         raise ValueError(f"by must be one of {', '.join(BY)}, not {by!r}")
-    figures = survey(database, in_full=by is None and as_json)
+    in_full = by in ("link", "cut") or (by is None and as_json)
+    figures = survey(database, in_full=in_full, is_uncut=by in ("link", "cut"))
     if as_json:
         return json_text(_shape(figures, by))
-    return _text(figures, by)
+    rest = f"sumi-ripple stats {name or database} --by {by} --all"
+    return _text(figures, by, _Cut(None if is_uncut else _ROWS, rest, width))
 
 
 # -- for machines -----------------------------------------------------------------------------------------------
@@ -51,9 +62,26 @@ def _shape(figures: Figures, by: str | None) -> dict[str, Any]:
         shape["error_slugs"] = figures.error_slugs
     if by == "domain":
         shape["domains"] = [_domain(row) for row in figures.domains]
+    if by in (None, "seed"):
+        shape["seeds"] = {
+            "all": figures.seeds,
+            "waiting": figures.seeds_waiting,
+            "failed": [asdict(row) for row in figures.failed_seeds],
+        }
+    if by == "link":
+        shape["links"] = [{"fate": fate, **asdict(link)} for fate, link in _links_to_mend(figures)]
+    if by == "cut":
+        shape["cut_pages"] = [asdict(row) for row in figures.cut_pages]
     if by is None:
         shape |= _lists(figures)
     return shape
+
+
+def _links_to_mend(figures: Figures) -> Iterator[tuple[str, FixableLink]]:
+    """(fate, link) of all links worth mending."""
+    yield from (("gone", link) for link in figures.dead_links)
+    yield from (("unreachable", link) for link in figures.unreachable_links)
+    yield from (("moved", link) for link in figures.moved_links)
 
 
 def _domain(row: Any) -> dict[str, Any]:
@@ -70,6 +98,7 @@ def _lists(figures: Figures) -> dict[str, Any]:
         "top_linked": [_domain(row) for row in figures.top_linked],
         "top_linking_back": [_domain(row) for row in figures.top_linking_back],
         "dead_links": figures.dead_links_total,
+        "unreachable_links": figures.unreachable_links_total,
         "moved_links": figures.moved_links_total,
         "closed": [asdict(row) for row in figures.closed],
         "traps": [asdict(row) for row in figures.traps],
@@ -81,19 +110,48 @@ def _lists(figures: Figures) -> dict[str, Any]:
 # -- for people -------------------------------------------------------------------------------------------------
 
 
-def _text(figures: Figures, by: str | None) -> str:
+class _Cut(NamedTuple):
+    """How many rows of a list are shown (None: all), the command that shows the rest, the columns there are."""
+
+    rows: int | None
+    command: str
+    width: int | None = None
+
+    def domain(self, name: str) -> str:
+        """A domain, in Unicode with its punycode, as long as the columns allow."""
+        return domain_words(name) if self.width is None else domain_words(name, max(16, self.width - 40))
+
+    def name(self, text: str) -> str:
+        """A name in a table, as long as the columns allow."""
+        return plain(text) if self.width is None else plain(text, max(16, (self.width - 60) // 2))
+
+    def more(self, total: int, what: str) -> list[str]:
+        """The last line of a list that is cut."""
+        rest = 0 if self.rows is None else total - self.rows
+        return [f"... and {counted(rest, f'more {what}')}: {self.command}"] if rest > 0 else []
+
+
+def _text(figures: Figures, by: str | None, cut: _Cut) -> str:
     lines = [_run_line(figures), ""]
     if by == "domain":
-        lines += _domains(figures)
+        lines += _domains(figures, cut)
     elif by == "state":
         lines += columns(("state", "pages"), ((name, f"{count:,}") for name, count in figures.states.items()))
         lines.append(_total(figures.overall.urls_known, "page"))
     elif by == "depth":
-        lines += _depths(figures)
+        lines += _depths(figures, cut)
     elif by == "error":
-        lines += _errors(figures)
+        lines += _errors(figures, cut)
+    elif by == "seed":
+        lines += _seeds(figures, cut)
+    elif by == "link":
+        lines += _links(figures, cut)
+    elif by == "cut":
+        rows = [(plain(row.url), f"{row.links_cut:,}") for row in figures.cut_pages]
+        lines += columns(("page", "links left out"), rows[: cut.rows]) + cut.more(len(rows), "page")
+        lines.append(_total(figures.cut_pages_total, "page"))
     else:
-        lines += _overview(figures)
+        lines += _overview(figures, cut)
     return "\n".join(lines) + "\n"
 
 
@@ -107,36 +165,38 @@ def _run_line(figures: Figures) -> str:
     return " · ".join(parts)
 
 
-def _overview(figures: Figures) -> list[str]:
+def _overview(figures: Figures, cut: _Cut) -> list[str]:
     overall = figures.overall
+    bad_news = verdict(figures)
     rows = [
         ("Pages crawled", overall.pages_crawled),
         ("Unique domains discovered", overall.domains_discovered),
         ("Total links recorded", overall.links),
         ("Blacklisted URLs found", overall.blacklisted),
         ("Stubbed URLs found", overall.stubbed),
-        ("Errors encountered", overall.errors),
-        ("Still waiting", overall.waiting),
+        ("Pages failed", overall.errors),
+        ("Pages waiting", overall.waiting),
         ("Beyond the depth limit", overall.beyond_max_depth),
         ("Over a domain's budget", overall.over_budget),
         ("Found, not followed", overall.not_followed),
-        ("URLs seen in all", overall.urls_known),
+        ("Pages known", overall.urls_known),
     ]
     if overall.not_seen_again:
         rows.append(("Known from earlier runs, not seen in this one", overall.not_seen_again))
-    lines = columns((), ((name, f"{count:,}") for name, count in rows))
-    lines += ["", *_depths(figures)]
+    lines = [bad_news, ""] if bad_news else []
+    lines += columns((), ((name, f"{count:,}") for name, count in rows))
+    lines += ["", *_depths(figures, cut._replace(command=cut.command.replace("--by None", "--by depth")))]
     if overall.errors:
         lines += ["", *columns(("error", "pages"), _error_rows(figures))]
     if figures.rate_limited:
         names = [domain_words(row.domain) for row in figures.rate_limited]
-        more = f" and {counted(len(names) - 5, 'other')}" if len(names) > 5 else ""
+        rest = cut.command.replace("--by None --all", "--json")
+        more = f" and {counted(len(names) - 5, 'other')}: {rest}" if len(names) > 5 else ""
         lines += ["", f"Rate-limited: {', '.join(names[:5])}{more}"]
     return lines
 
 
-def _depths(figures: Figures) -> list[str]:
-    shown, rest = figures.depths[:_ROWS], figures.depths[_ROWS:]
+def _depths(figures: Figures, cut: _Cut) -> list[str]:
     rows = [
         (
             "none" if row.depth is None else f"{row.depth}",
@@ -144,41 +204,69 @@ def _depths(figures: Figures) -> list[str]:
             f"{row.known:,}",
             f"{row.new_domains:,}",
         )
-        for row in shown
+        for row in figures.depths
     ]
-    return columns(("depth", "crawled", "known", "new domains"), rows) + _more(len(rest), "depth")
+    return columns(("depth", "crawled", "known", "new domains"), rows[: cut.rows]) + cut.more(len(rows), "depth")
 
 
 def _error_rows(figures: Figures) -> list[tuple[str, str]]:
     return [(ERROR_WORDS[row.name], f"{row.count:,}") for row in figures.errors if row.count]
 
 
-def _errors(figures: Figures) -> list[str]:
+def _seeds(figures: Figures, cut: _Cut) -> list[str]:
+    if not figures.failed_seeds:
+        return [f"None of {counted(figures.seeds, 'seed')} failed."]
+    rows = [(plain(seed.url), seed.why) for seed in figures.failed_seeds]
+    lines = columns(("failed seed", "why"), rows[: cut.rows], texts=2) + cut.more(len(rows), "seed")
+    return [*lines, f"{len(rows):,} of {counted(figures.seeds, 'seed')} failed"]
+
+
+def _links(figures: Figures, cut: _Cut) -> list[str]:
+    """Links on quality domains that are worth mending; each with the pages that it is found on."""
+    found = list(_links_to_mend(figures))
+    if not found:
+        return ["No link worth mending."]
+    lines = []
+    for fate, link in found[: cut.rows]:
+        end = f"permanently redirects to {plain(link.target)}" if link.target else f"{_FATES[fate]}: {link.why}"
+        rest = link.pages - len(link.examples)
+        lines.append(f"{plain(link.url)}  {end}")
+        lines += [f"    found on {plain(url)}" for url in link.examples]
+        lines += [f"    and on {counted(rest, 'more page')} of {plain(link.domain)}"] if rest > 0 else []
+    return [*lines, *cut.more(len(found), "link"), _total(len(found), "link")]
+
+
+_FATES = {"gone": "gone", "unreachable": "not reachable today", "moved": "moved"}
+
+
+def _errors(figures: Figures, cut: _Cut) -> list[str]:
     if not figures.overall.errors:
-        return ["No errors."]
+        return ["No page failed."]
     lines = columns(("error", "pages"), _error_rows(figures))
     lines.append(_total(figures.overall.errors, "page"))
-    slugs = list(figures.error_slugs.items())
-    lines += ["", *columns(("as recorded", "pages"), ((plain(name, _WIDTH), f"{n:,}") for name, n in slugs[:_ROWS]))]
-    return lines + _more(len(slugs) - _ROWS, "kind")
+    slugs = [(cut.name(slug), f"{count:,}") for slug, count in figures.error_slugs.items()]
+    lines += ["", *columns(("as recorded", "pages"), slugs[: cut.rows])]
+    return lines + cut.more(len(slugs), "kind")
 
 
-def _domains(figures: Figures) -> list[str]:
+def _domains(figures: Figures, cut: _Cut) -> list[str]:
     rows = [
         (
-            domain_words(row.domain, 2 * _WIDTH),
+            cut.domain(row.domain),
             row.klass,
             f"{row.crawled:,}",
             f"{row.known:,}",
             f"{row.errors:,}",
             f"{row.waiting:,}",
             _range(row.depth_low, row.depth_high),
+            cut.name(row.why or "") if not is_listed(row.klass) else "",
         )
-        for row in figures.domains[:_ROWS]
+        for row in figures.domains[: cut.rows]
     ]
-    lines = columns(("domain", "class", "crawled", "known", "errors", "waiting", "depth"), rows, texts=2)
+    heads = ("domain", "class", "crawled", "known", "failed", "waiting", "depth", "why no page")
+    lines = columns(heads, rows, texts=2, last_is_text=True)
     listed = sum(is_listed(row.klass) for row in figures.domains)
-    lines += _more(len(figures.domains) - _ROWS, "domain")
+    lines += cut.more(len(figures.domains), "domain")
     total = counted(len(figures.domains), "domain")
     return [*lines, "", f"{total} in all, of which {listed:,} blacklisted or stubbed"]
 
@@ -189,16 +277,14 @@ def _range(low: int | None, high: int | None) -> str:
     return f"{low}" if low == high else f"{low}-{high}"
 
 
-def _more(rest: int, what: str) -> list[str]:
-    return [f"... and {counted(rest, f'more {what}')}"] if rest > 0 else []
-
-
 def _total(count: int, what: str) -> str:
     return f"{counted(count, what)} in all"
 
 
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> list[str]:
-    """Aligned columns: the first `texts` of them to the left, the others, numbers, to the right."""
+def columns(
+    head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, *, last_is_text: bool = False
+) -> list[str]:
+    """Aligned columns: the first `texts` of them (and the last) to the left, the others, numbers, to the right."""
     cells = [tuple(row) for row in rows]
     if head:
         cells.insert(0, tuple(head))
@@ -207,7 +293,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) 
     widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))]
     return [
         "  ".join(
-            text.ljust(width) if index < texts else text.rjust(width)
+            text.ljust(width) if index < texts or (last_is_text and index == len(widths) - 1) else text.rjust(width)
             for index, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells

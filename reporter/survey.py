@@ -7,32 +7,38 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.states import WAITING
 from reporter import counting, figures
 from reporter.candidates import ranked
+from reporter.error_categories import reason_words
 from reporter.figures import TOP, Figures, FixableLink
 from reporter.queries import broken_links, domain_links, overview
 from reporter.queries.one_page import urls_of
 from reporter.queries.rows import BrokenLink, DomainRow
+from reporter.queries.seeds import seed_rows
 
 FIXABLE_PER_DOMAIN = 10
 FIXABLE_DOMAINS = 20
 CUT_PAGES = 10
 
 
-def survey(database: Path, run: int | None = None, *, in_full: bool = True) -> Figures:
+def survey(database: Path, run: int | None = None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
     """The figures of the run that the map shows. Without `in_full`, only those that counting pages yields.
+
+    With `is_uncut`, the lists of links and of pages with too many links are complete.
 
     Raises NoDatabase, NotAMap, and NoSuchRun if `run` is given and is not that run.
     """
     with open_map(database) as reader:
-        return survey_of(reader, run, in_full=in_full)
+        return survey_of(reader, run, in_full=in_full, is_uncut=is_uncut)
 
 
-def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True) -> Figures:
+def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
     row, is_only_run = overview.shown_run(reader, run)
     domains = overview.domains(reader)
     pages = counting.page_figures(overview.page_counts(reader, row.id), domains, row.id)
     links = overview.links_in_run(reader, row.id, is_only_run)
+    seeds = seed_rows(reader)
     answer = Figures(
         run=counting.run_figures(row),
         overall=counting.overall(pages, links, overview.pages_in_all(reader)),
@@ -44,11 +50,16 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True) -> Fi
         rate_limited=counting.rate_limited(domains.values(), row.id),
         closed=counting.closed_domains(domains.values(), pages, row.id),
         traps=counting.trap_figures(overview.closed_families(reader, row.id), pages),
+        seeds=len(seeds),
+        seeds_waiting=sum(seed.state in WAITING for seed in seeds),
+        failed_seeds=counting.failed_seeds(seeds),
     )
-    return _with_lists(answer, reader, domains, is_only_run) if in_full else answer
+    return _with_lists(answer, reader, domains, is_only_run, is_uncut) if in_full else answer
 
 
-def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainRow], is_only_run: bool) -> Figures:
+def _with_lists(
+    plain: Figures, reader: MapReader, domains: Mapping[int, DomainRow], is_only_run: bool, is_uncut: bool
+) -> Figures:
     """The same figures with the lists that need more than counting."""
     run = plain.run.id
     domain_links.mark_quality(reader, domains.values())
@@ -60,10 +71,11 @@ def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainR
     linked = domain_links.linked_by_quality(reader)
     from_quality = {domain: links for domain, _, links in linked}
     back = [row for row in domain_links.links_to_quality(reader) if row[0] in from_quality]
-    dead, moved = broken_links.broken_links(reader, run)
+    gone, unreachable, moved = broken_links.broken_links(reader, run)
     cut = broken_links.cut_pages(reader)
     candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
-    cut_urls = urls_of(reader, (page for page, _ in cut[:CUT_PAGES]))
+    cut_shown = cut if is_uncut else cut[:CUT_PAGES]
+    cut_urls = urls_of(reader, (page for page, _ in cut_shown))
     changes: dict[str, object] = {
         "top_blacklisted": blacklisted,
         "top_stubbed": stubbed,
@@ -79,12 +91,14 @@ def _with_lists(plain: Figures, reader: MapReader, domains: Mapping[int, DomainR
             for number, _, links in back[:TOP]
         ],
         "linking_back_total": len(back),
-        "dead_links": _fixable(reader, _some_of_each(dead), domains, {}),
-        "dead_links_total": _by_domain(dead, domains),
-        "moved_links": _moved(reader, moved, domains),
+        "dead_links": _fixable(reader, gone if is_uncut else _some_of_each(gone), domains, {}),
+        "dead_links_total": _by_domain(gone, domains),
+        "unreachable_links": _fixable(reader, unreachable if is_uncut else _some_of_each(unreachable), domains, {}),
+        "unreachable_links_total": _by_domain(unreachable, domains),
+        "moved_links": _moved(reader, moved, domains, None if is_uncut else TOP),
         "moved_links_total": len(moved),
         "quarantined": [figures.Quarantined(*row) for row in overview.quarantined(reader)],
-        "cut_pages": [figures.CutPage(cut_urls[page][0], links) for page, links in cut[:CUT_PAGES]],
+        "cut_pages": [figures.CutPage(cut_urls[page][0], links) for page, links in cut_shown],
         "cut_pages_total": len(cut),
         "links_cut": sum(links for _, links in cut),
     }
@@ -111,8 +125,10 @@ def _some_of_each(links: list[BrokenLink]) -> list[BrokenLink]:
     return kept
 
 
-def _moved(reader: MapReader, links: list[BrokenLink], domains: Mapping[int, DomainRow]) -> list[FixableLink]:
-    most = sorted(links, key=lambda link: (-link.pages, domains[link.domain_id].domain, link.target))[:TOP]
+def _moved(
+    reader: MapReader, links: list[BrokenLink], domains: Mapping[int, DomainRow], most_links: int | None
+) -> list[FixableLink]:
+    most = sorted(links, key=lambda link: (-link.pages, domains[link.domain_id].domain, link.target))[:most_links]
     return _fixable(reader, most, domains, broken_links.moved_to(reader, {link.target for link in most}))
 
 
@@ -132,6 +148,7 @@ def _fixable(
             target=urls[targets[link.target]][0] if link.target in targets else None,
             pages=link.pages,
             examples=tuple(urls[page][0] for page in link.examples),
+            why=reason_words(urls[link.target][1], urls[link.target][3]),
         )
         for link in links
     ]

@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},
-    "reporter.summary": {"crawler.model", "crawler.workspace", "reporter"},
+    "reporter.summary": {"crawler.model", "crawler.workspace", "crawler.database", "reporter", "reporter.queries"},
     "reporter.diff": {"crawler.model", "crawler.database", "reporter", "reporter.queries"},
     "reporter.explain": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.net", "crawler.database"),
@@ -91,6 +91,7 @@ PURE_MODULES = {
     "crawler.config.checks",
     "crawler.config.describe",
     "crawler.config.list_edit",
+    "crawler.config.estimate",
     "crawler.config.template",
     "crawler.config.warnings",
     "crawler.database.format",
@@ -121,7 +122,9 @@ PURE_MODULES = {
     "reporter.figures",
     "reporter.map.communities",
     "reporter.map.placement",
+    "reporter.summary.ending",
     "reporter.summary.markdown",
+    "reporter.verdict",
 }
 IMPURE = {
     *("os", "socket", "ssl", "select", "selectors", "time", "random", "secrets", "uuid", "sqlite3", "shutil"),

@@ -78,7 +78,10 @@ _command(
     short_help="Crawl the built-in demo, on this machine only.",
     epilog="\b\nExample:\n  sumi-ripple demo --workers 2",
 )(crawl_commands.demo)
-_command(epilog="\b\nExample:\n  sumi-ripple init my.toml")(crawl_commands.init)
+_command(
+    short_help="Write a commented config to start from.",
+    epilog="\b\nExamples:\n  sumi-ripple init my.toml\n  sumi-ripple init my.toml --from bookmarks.html",
+)(crawl_commands.init)
 _command(short_help="Run the scheduler alone.")(stage_commands.schedule)
 _command(short_help="Run fetchers alone.")(stage_commands.fetch)
 _command(short_help="Run the ingest alone.")(stage_commands.ingest)
@@ -159,5 +162,7 @@ def _code(code: object) -> int:
 
 
 def _report_error(problem: Exception) -> int:
-    sys.stderr.write(f"sumi-ripple: {sentence(problem)}\n")
+    from crawler.observe.wrapping import fitted, terminal_width
+
+    sys.stderr.write(fitted(f"sumi-ripple: {sentence(problem)}", terminal_width(sys.stderr)) + "\n")
     return problem.exit_code if isinstance(problem, SumiError) else 1

@@ -82,7 +82,9 @@ def status(
     elif as_json:
         typer.echo(_json(Status(place, database).as_json()))
     else:
-        _print_lines(Status(place, database).lines())
+        from crawler.observe.wrapping import terminal_width
+
+        _print_lines(Status(place, database).lines(terminal_width(sys.stdout)))
 
 
 def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
@@ -99,7 +101,7 @@ def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
             time.sleep(1.0)
     with TerminalView(sys.stdout, time.monotonic()) as view:
         while True:
-            view.draw(Status(place, database).lines())
+            view.draw(Status(place, database).lines(view.width))
             time.sleep(1.0)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.map_commands import write_summary_of, write_summary_to
+from crawler.cli.map_commands import write_summary_of
 from crawler.cli.options import (
     ConfigArgument,
     QuietOption,
@@ -34,6 +36,9 @@ def crawl(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from nothing; the earlier crawl is moved aside, never deleted.")
     ] = False,
+    next_run: Annotated[
+        bool, typer.Option("--next-run", help="Start the next run, even if the last one was interrupted.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the config, show what it means, and exit.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show the figures of the database and exit.")] = False,
     export_summary: Annotated[
@@ -46,6 +51,8 @@ def crawl(
 
     An interrupted run is resumed; after a completed run the next one starts on the same database.
     """
+    if next_run and (resume or fresh):
+        raise UsageError("--next-run contradicts --resume and --fresh; give one of them")
     if resume and fresh:
         raise UsageError("--resume and --fresh contradict each other; give one of them")
     if sum((dry_run, stats, export_summary)) > 1:
@@ -55,16 +62,29 @@ def crawl(
     if not (dry_run or stats or export_summary):
         _begin_to_start()
     loaded = load_config(config, workspace, workers)
+    if not (stats or export_summary):
+        _require_usable(loaded)
     if dry_run:
         _show_dry_run(loaded)
     elif stats:
+        from crawler.observe.wrapping import terminal_width
         from reporter.stats import stats as figures
 
-        typer.echo(figures(loaded.output.database_path), nl=False)
+        width = terminal_width(sys.stdout)
+        typer.echo(figures(loaded.output.database_path, name=str(config), width=width), nl=False)
     elif export_summary:
         write_summary_of(loaded)
     else:
-        raise typer.Exit(_crawl(loaded, verbose, quiet, fresh))
+        raise typer.Exit(_crawl(replace(loaded, starts_next_run=next_run), verbose, quiet, fresh))
+
+
+def _require_usable(config: Config) -> None:
+    """Raise SumiError for what can be seen to be wrong before anything is started."""
+    from crawler.config.places import require_places
+    from crawler.net.tls import check_ca_bundle
+
+    check_ca_bundle(config.network)
+    require_places(config)
 
 
 def _begin_to_start() -> None:
@@ -78,9 +98,11 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
+    from crawler.cli.history_commands import changes_for_summary
     from crawler.config.warnings import warnings
     from crawler.supervise.crawl import Verbosity
     from crawler.supervise.crawl import crawl as run_crawl
+    from reporter.summary.close import close_run
 
     log_to_stderr(verbose, quiet)
     log = logging.getLogger("sumi.crawl")
@@ -93,16 +115,21 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     )
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
-    return run_crawl(config, partial(write_summary_to, config), is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
+    close = partial(close_run, changes_of=changes_for_summary)
+    return run_crawl(config, close, is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
 
 
 def _show_dry_run(config: Config) -> None:
     from crawler.config.describe import describe
+    from crawler.config.estimate import estimate_lines
     from crawler.config.warnings import warnings
     from crawler.supervise.stages import fetcher_count
 
     typer.echo(describe(config))
     typer.echo(f"  fetcher processes: {fetcher_count(config)}")
+    typer.echo("\nHow long a run may take")
+    for line in estimate_lines(config):
+        typer.echo(f"  {line}")
     found = warnings(config)
     if found:
         typer.echo("\nWarnings")
@@ -140,10 +167,6 @@ def demo(
         if not quiet:
             typer.echo(f"The demo is served on 127.0.0.1:{served.port}; its config is {path}")
         code = _crawl(config, verbose, quiet, fresh, is_demo=True)
-        if code == 0 and not quiet:
-            from reporter.stats import stats as figures
-
-            typer.echo("\n" + figures(config.output.database_path), nl=False)
         if keep_serving:
             _keep_serving(served.port, served.ca_path)
     raise typer.Exit(code)
@@ -161,15 +184,31 @@ def _keep_serving(port: int, ca_path: Path) -> None:
 
 def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The config file to write.", show_default=False)],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="LIST",
+            help="Take the sites from this file: URLs or domains one a line, CSV, OPML, or a browser's bookmarks.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write a commented config to start from."""
+    """Write a commented config to start from, with your own sites if you have a list of them."""
+    from crawler.config.site_lists import config_text, read_sites
     from crawler.config.template import TEMPLATE
 
+    sites = read_sites(source) if source else None
+    text = TEMPLATE if sites is None or source is None else config_text(TEMPLATE, sites, source)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
+            file.write(text)
     except FileExistsError:
         raise UsageError(f"{path} exists already and is left as it is; name another file") from None
     except OSError as problem:
         raise UsageError(f"cannot write {path}: {problem.strerror}") from None
-    typer.echo(f"Wrote {path}. Add your domains, then run: sumi-ripple {path} --dry-run")
+    if sites is None:
+        typer.echo(f"Wrote {path}. Add your domains, then run: sumi-ripple {path} --dry-run")
+    else:
+        found = f"{len(sites):,} domains and {sum(map(len, sites.values())):,} seeds"
+        typer.echo(f"Wrote {path} with {found}. Check it: sumi-ripple {path} --dry-run")

@@ -32,6 +32,17 @@ MapArgument = Annotated[
 ]
 
 
+OptionalConfigArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG]",
+        help="The config file. [default: the one that ./workspace, or the demo in it, was last crawled with]",
+        autocompletion=complete_config,
+        show_default=False,
+    ),
+]
+
+
 def database_of(path: Path, workspace: Path | None = None) -> Path:
     """The path of the database, given that path or a config."""
     try:
@@ -74,21 +85,23 @@ def report(
 
 
 def write_summary_of(config: Config) -> None:
-    write_summary_to(config, config.output.database_path, config.output.summary_path)
-    typer.echo(f"Summary written to {config.output.summary_path}")
-
-
-def write_summary_to(config: Config, database: Path, path: Path) -> None:
-    """The summary with the notes of the config and, where a completed run came before, the changes since then."""
     from crawler.cli.history_commands import changes_for_summary
-    from reporter.summary.write import write_summary
+    from reporter.summary.close import write_summaries
+    from reporter.survey import survey
 
-    write_summary(database, path, notes=config.entry_notes, changes=changes_for_summary(config))
+    figures = survey(config.output.database_path)
+    written = write_summaries(config, figures, changes_for_summary(config))
+    if written.kept:
+        typer.echo(
+            f"Run {figures.run.id} crawled nothing: its summary is {written.own}; {written.summary} is kept as it is"
+        )
+    else:
+        typer.echo(f"Summary written to {written.summary}")
 
 
 def replay(
-    config: ConfigArgument,
     into: Annotated[Path, typer.Option("--into", metavar="FILE", help="The new database.", show_default=False)],
+    config: OptionalConfigArgument = None,
     until: Annotated[
         str | None,
         typer.Option("--until", metavar="TIME", help="Leave out later results, e.g. 2025-01-15T10:30:00Z."),
@@ -107,7 +120,7 @@ def replay(
     from ingest.replay import replay as run_replay
 
     log_to_stderr(0, quiet)
-    loaded = load_config(config, workspace)
+    loaded = load_config(config, workspace) if config else last_config(workspace)
     live = loaded.output.database_path
     until_text = _time(until) if until is not None else None
     if into.exists():
@@ -188,17 +201,28 @@ def stats(
     config: MapArgument,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="GROUP", help="Group by domain, state, depth or error.", show_default=False),
+        typer.Option(
+            "--by",
+            metavar="GROUP",
+            help="Group by domain, state, depth or error; or list failed seeds (seed), links worth mending (link), "
+            "pages with too many links (cut).",
+            show_default=False,
+        ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show lists in full.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the figures of the summary, as a table or as JSON."""
+    from crawler.observe.wrapping import terminal_width
     from reporter.stats import BY
     from reporter.stats import stats as figures
 
     if by is not None and by not in BY:
         raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
-    typer.echo(figures(database_of(config), by, as_json), nl=False)
+    text = figures(
+        database_of(config), by, as_json, is_uncut=everything, name=str(config), width=terminal_width(sys.stdout)
+    )
+    typer.echo(text, nl=False)
 
 
 def explain(
@@ -235,14 +259,14 @@ def explain(
 
 def last_config(given: Path | None) -> Config:
     """The config that a workspace was last crawled with. Raises UsageError."""
-    from crawler.config.last_used import read_last_used
+    from crawler.config.last_used import last_used_source
     from crawler.workspace.opening import open_workspace
 
     root = given or default_workspace(Path("workspace").absolute())
-    found = read_last_used(open_workspace(root))
-    if found is None or not found.get("source"):
+    source = last_used_source(open_workspace(root))
+    if source is None:
         raise UsageError(f"which config? nothing has been crawled in {root} yet, so name a config file")
-    return load_config(Path(found["source"]), root)
+    return load_config(source, root)
 
 
 def export(
@@ -308,6 +332,7 @@ def export(
     from reporter.escape import counted
     from reporter.export.graph import FORMATS, Filters
     from reporter.export.graph import export as write_export
+    from reporter.export.nearest import require_something
 
     name = format or (target.suffix.removeprefix(".") if target else "jsonl")
     if name not in FORMATS:
@@ -324,6 +349,7 @@ def export(
         steps=1 if steps is None else steps,
         self_loops=not no_self_loops,
     )
+    require_something(database_of(config), filters)
     found = write_export(
         database_of(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
     )
@@ -362,12 +388,12 @@ def draw_map(
     )
 
 
-def audit(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
+def audit(config: OptionalConfigArgument = None, workspace: WorkspaceOption = None) -> None:
     """Check from the ledgers in the result spools that the crawl was polite; list every violation."""
     from crawler.observe.audit import audit as run_audit
     from crawler.workspace.opening import open_workspace
 
-    loaded = load_config(config, workspace)
+    loaded = load_config(config, workspace) if config else last_config(workspace)
     if not open_workspace(loaded.workspace).results.writers():
         raise SumiError(f"there are no result spools in {loaded.workspace}; nothing has been crawled there yet")
     found = run_audit(loaded)

@@ -43,7 +43,7 @@ WorkspaceOption = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="The folder for spools and state. [default: ./workspace]",
+        help="The folder for spools and state. [default: workspace, beside the config file]",
         show_default=False,
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,43 @@ from crawler.cli.options import (
     load_config,
     log_to_stderr,
 )
+
+if TYPE_CHECKING:
+    from crawler.model.settings import Config
+
+
+class Narrator:
+    """Says what a stage by hand does: at its start, what it waits for, at its end."""
+
+    def __init__(self, config: Config, stage: str, is_quiet: bool) -> None:
+        self._config = config
+        self._stage = stage
+        self._is_quiet = is_quiet
+
+    def start(self, work: str, needs: str) -> None:
+        """The line at the start; and one more, if no other stage is running."""
+        from crawler.observe.processes import observe
+        from crawler.workspace.opening import open_workspace
+
+        self._say(f"The {self._stage} {work} in {self._config.workspace}, until its run is over; Ctrl-C saves and ends")
+        running = [stage.stage for stage in observe(open_workspace(self._config.workspace)).stages if stage.is_running]
+        if needs and set(running) <= {self._stage}:
+            self._say(f"Waiting for {needs.format(config=self._config.source)}")
+
+    def end(self, code: int) -> int:
+        """The line at the end; returns the exit code."""
+        from crawler.workspace.opening import open_workspace
+        from crawler.workspace.runs import read_run
+
+        run = read_run(open_workspace(self._config.workspace))
+        words = f"run #{run.number} is {run.status}" if run else "no run has started yet"
+        how = {0: "has ended", 130: "was interrupted, everything is saved"}.get(code, f"has ended with code {code}")
+        self._say(f"The {self._stage} {how}; {words}")
+        return code
+
+    def _say(self, line: str) -> None:
+        if not self._is_quiet:
+            typer.echo(line, err=True)
 
 
 def schedule(
@@ -30,7 +67,9 @@ def schedule(
     log_to_stderr(verbose, quiet)
     loaded = load_config(config, workspace)
     prepare_stage(loaded, "scheduler")
-    raise typer.Exit(run_scheduler(loaded))
+    narrator = Narrator(loaded, "scheduler", quiet)
+    narrator.start("releases jobs", "an ingest: sumi-ripple ingest {config}")
+    raise typer.Exit(narrator.end(run_scheduler(loaded)))
 
 
 def fetch(
@@ -50,7 +89,9 @@ def fetch(
     level = log_to_stderr(verbose, quiet)
     loaded = load_config(config, workspace, workers)
     prepare_stage(loaded, "fetcher")
-    raise typer.Exit(run_fetchers(loaded, workers, log_level=level))
+    narrator = Narrator(loaded, "fetcher", quiet)
+    narrator.start("visits released pages", "a scheduler: sumi-ripple schedule {config}")
+    raise typer.Exit(narrator.end(run_fetchers(loaded, workers, log_level=level)))
 
 
 def ingest(
@@ -70,4 +111,6 @@ def ingest(
     log_to_stderr(verbose, quiet)
     loaded = load_config(config, workspace)
     prepare_stage(loaded, "ingest")
-    raise typer.Exit(run_ingest(loaded, drain=drain))
+    narrator = Narrator(loaded, "ingest", quiet)
+    narrator.start("applies results to the map", "" if drain else "a scheduler: sumi-ripple schedule {config}")
+    raise typer.Exit(narrator.end(run_ingest(loaded, drain=drain)))

@@ -48,6 +48,34 @@ def whole_number(low: int, high: int, unit: str = "") -> Check:
     return check
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d{1,9})\s*([smhd])(?:\s*(\d{1,9})\s*([smh]))?")
+_SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SIZE = re.compile(r"(\d{1,15})\s*([a-z]{0,3})", re.I)
+
+
+def seconds(value: Any) -> int:
+    """A duration in words."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise Bad('a duration in quotes: a number and s, m, h or d, like "6h", "90m" or "1h 30m"')
+    more = int(found[3]) * _UNITS[found[4]] if found[3] else 0
+    total = int(found[1]) * _UNITS[found[2]] + more
+    if total == 0:
+        raise Bad('a duration of at least a second, like "6h"; leave the key out for no limit')
+    return total
+
+
+def size_in_bytes(value: Any) -> int:
+    """A number of bytes, or a size in words."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= U63:
+        return value
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or found[2].lower() not in _SIZES:
+        raise Bad('a whole number of bytes, or a size like "500 MB" or "2 GiB"')
+    return int(found[1]) * _SIZES[found[2].lower()]
+
+
 def yes_or_no(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Bad("true or false")

@@ -27,7 +27,7 @@ def describe(config: Config) -> str:
         "",
         "Limits",
         f"  depth {crawler.max_depth:,} · {_count(crawler.max_domain_requests, 'request')} a domain and run"
-        f" · {crawler.minimum_time_on_page:,} ms between two requests to a domain",
+        f"{_other_budget(config)} · {crawler.minimum_time_on_page:,} ms between two requests to a domain",
         f"  {_count(crawler.max_concurrent_pages_open, 'page')} open at once · workers: {workers}"
         f" · {_count(crawler.max_active_domains, 'domain')} active at once",
         f"  HEAD {crawler.head_requests} · on 429 {crawler.on_429} · robots.txt unreachable:"
@@ -48,6 +48,11 @@ def describe(config: Config) -> str:
         *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4),
     ]
     return "\n".join(lines)
+
+
+def _other_budget(config: Config) -> str:
+    other = config.crawler.budget(is_quality=False)
+    return "" if other == config.crawler.max_domain_requests else f" ({other:,} if discovered)"
 
 
 def _row(name: str, patterns: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ def describe_settings(config: Config) -> dict[str, Any]:
         "v": 1,
         "source": str(config.source) if config.source else None,
         "database": str(config.output.database_path),
+        # From the workspace, so that a crawl folder can be moved or copied as a whole.
+        "source_from_workspace": os.path.relpath(config.source, config.workspace) if config.source else None,
+        "database_from_workspace": os.path.relpath(config.output.database_path, config.workspace),
         "summary": str(config.output.summary_path),
         "settings": flat(config),
     }
@@ -46,8 +50,29 @@ def read_last_used(workspace: Workspace) -> dict[str, Any] | None:
 
 def last_used_database(workspace: Workspace) -> Path | None:
     """The path of the map that this workspace was last crawled into; None if unknown."""
-    found = read_last_used(workspace)
-    return Path(found["database"]) if found and isinstance(found.get("database"), str) else None
+    return _place_of(workspace, "database")
+
+
+def last_used_source(workspace: Workspace) -> Path | None:
+    """The path of the config that this workspace was last crawled with; None if unknown."""
+    return _place_of(workspace, "source")
+
+
+def _place_of(workspace: Workspace, name: str) -> Path | None:
+    """A recorded path. The one from the workspace comes first: the whole crawl may have been moved or copied."""
+    found = read_last_used(workspace) or {}
+    relative, absolute = found.get(f"{name}_from_workspace"), found.get(name)
+    if isinstance(relative, str):
+        place = Path(os.path.normpath(Path(workspace.name).absolute() / relative))
+        if place.exists() or not isinstance(absolute, str) or not Path(absolute).exists():
+            return place
+    return Path(absolute) if isinstance(absolute, str) else None
+
+
+def is_crawl_of(root: Path, database: Path) -> bool:
+    """Does this folder hold a crawl into this map?"""
+    workspace = open_workspace(root)
+    return workspace.exists() and last_used_database(workspace) == database
 
 
 def require_own_workspace(config: Config) -> None:
@@ -67,7 +92,7 @@ def require_own_workspace(config: Config) -> None:
             )
         return
     found = read_last_used(workspace)
-    if found is None or found.get("database") == str(database):
+    if found is None or str(database) in (found.get("database"), str(last_used_database(workspace))):
         return
     if any(workspace.results.segments(name) for name in workspace.results.writers()):
         raise WorkspaceError(

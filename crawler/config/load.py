@@ -22,6 +22,7 @@ import tomli
 from crawler.config import checks
 from crawler.config.checks import U32, U63, Bad, Check, whole_number
 from crawler.config.describe import describe
+from crawler.config.last_used import is_crawl_of
 from crawler.config.template import TEMPLATE
 from crawler.config.warnings import warnings
 from crawler.model.errors import UsageError
@@ -29,6 +30,7 @@ from crawler.model.settings import (
     Config,
     CrawlerSettings,
     EntryNote,
+    LimitSettings,
     NetworkSettings,
     OutputSettings,
     QualityEntry,
@@ -41,6 +43,7 @@ from crawler.rules.lists import matches
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_WORKERS = 64
+_LEAST_BUDGET = 20  # requests: robots.txt, and HEAD and GET of a handful of pages
 _MS = " of milliseconds"
 
 _TABLES: dict[str, dict[str, Check]] = {
@@ -49,6 +52,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-concurrent-pages-open": whole_number(1, 100),
         "minimum-time-on-page": whole_number(100, U63, _MS),
         "max-domain-requests": whole_number(1, U32),
+        "discovered-domain-requests": whole_number(1, U32),
         "workers": whole_number(0, _MOST_WORKERS),
         "max-active-domains": whole_number(1, 100_000),
         "jobs-per-domain": whole_number(0, 10_000),
@@ -74,6 +78,13 @@ _TABLES: dict[str, dict[str, Check]] = {
     "output": {
         "database-path": checks.path_text,
         "summary-path": checks.path_text,
+        "workspace-path": checks.path_text,
+    },
+    "limits": {
+        "max-pages": whole_number(0, U32),
+        "max-domains": whole_number(0, U32),
+        "max-duration": checks.seconds,
+        "max-bytes": checks.size_in_bytes,
     },
     "network": {
         "ca-bundle": checks.path_text,
@@ -101,7 +112,7 @@ _TABLES: dict[str, dict[str, Check]] = {
     },
 }
 _LISTS = {
-    "quality": ("domain", "seeds", "note", "tags"),
+    "quality": ("domain", "seeds", "seeds-file", "note", "tags"),
     "blacklist": ("domain", "note", "tags"),
     "stub": ("domain", "note", "tags"),
 }
@@ -205,13 +216,14 @@ class _Loader:
         self._know(top, _TOP, "")
         tables = {name: self._table(top, name) for name in _TABLES}
         tables["network"]["resolve"] = self._resolve(top)
-        crawler = CrawlerSettings(**tables["crawler"])
+        own_workspace = tables["output"].pop("workspace_path", None)
+        crawler = CrawlerSettings(**_with_budgets(tables["crawler"]))
         if workers is not None:
             crawler = replace(crawler, workers=self._workers(workers))
         quality = self._quality(top)
         blacklist, stub = self._patterns(top, "blacklist"), self._patterns(top, "stub")
         output, network = self._output(tables["output"]), self._network(tables["network"])
-        home = self._workspace(top, workspace)
+        home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
             raise ConfigError(self._path, self._mistakes)
         return Config(
@@ -221,10 +233,12 @@ class _Loader:
             network=network,
             traps=TrapSettings(**tables["traps"]),
             spool=SpoolSettings(**tables["spool"]),
+            limits=LimitSettings(**tables["limits"]),
             quality=quality,
             blacklist=blacklist,
             stub=stub,
             workspace=home,
+            is_workspace_given=workspace is not None,
             source=_absolute(self._path),
             notes=tuple(self._notes),
             entry_notes=tuple(self._entry_notes.values()),
@@ -282,14 +296,23 @@ class _Loader:
                 self._wrong("network.ca-bundle", bundle, f"a file of certificates (PEM); there is none at {place}")
         return NetworkSettings(**values)
 
-    def _workspace(self, top: dict[str, Any], given: Path | None) -> Path:
+    def _workspace(self, top: dict[str, Any], given: Path | None, own: str | None, database: Path) -> Path:
+        """--workspace, else [output] workspace-path, else `workspace` beside the config file.
+
+        A crawl of this config that lies in ./workspace is found too: that was the default once.
+        """
         if given is not None:
             path, text, place = "--workspace", str(given), _absolute(given.expanduser())
+        elif own is not None:
+            path, text, place = "output.workspace-path", own, self._place(own)
         elif "workspace" in top:
             path, text = "workspace", self._check(checks.path_text, top["workspace"], "workspace")
             place = self._place(text) if text is not None else Path()
         else:
-            path, text, place = "workspace", "workspace", _absolute(Path("workspace"))
+            path, text, place = "workspace", "workspace", self._folder / "workspace"
+            here = _absolute(Path("workspace"))
+            if here != place and not is_crawl_of(place, database) and is_crawl_of(here, database):
+                place = here
         if text is not None and place.exists() and not place.is_dir():
             self._wrong(path, text, f"a folder, or a place for one; {place} is something else")
         return place
@@ -317,14 +340,19 @@ class _Loader:
         return tuple(QualityEntry(pattern, seeds) for pattern, seeds in entries.items())
 
     def _seeds(self, path: str, table: dict[str, Any], pattern: str | None) -> list[str]:
-        path += ".seeds"
+        """The seeds of an entry, listed and from its file; without either, the front page of its domain."""
+        places: list[tuple[str, Any]] = []
         found = table.get("seeds")
-        if found is None or not isinstance(found, list) or not found:
-            self._wrong(path, found, 'a list of https URLs, not empty, like ["https://example.com/"]')
+        if found is not None and (not isinstance(found, list) or not found):
+            self._wrong(f"{path}.seeds", found, 'a list of https URLs, not empty, like ["https://example.com/"]')
             return []
+        places += [(f"{path}.seeds[{index}]", value) for index, value in enumerate(found or [])]
+        if "seeds-file" in table:
+            places += self._seeds_of_file(f"{path}.seeds-file", table["seeds-file"])
+        elif found is None and pattern is not None:
+            places.append((f"{path}.seeds", f"https://{pattern.removeprefix('*.')}/"))
         seeds: list[str] = []
-        for index, value in enumerate(found):
-            place = f"{path}[{index}]"
+        for place, value in places:
             seed = self._check(checks.seed, value, place)
             if seed is None:
                 continue
@@ -335,6 +363,24 @@ class _Loader:
             else:
                 seeds.append(seed)
         return seeds
+
+    def _seeds_of_file(self, path: str, value: Any) -> list[tuple[str, Any]]:
+        """(place, URL) of a file with one URL a line; `#` begins a comment."""
+        text = self._check(checks.path_text, value, path)
+        if text is None:
+            return []
+        place = self._place(text)
+        try:
+            lines = place.read_text("utf-8-sig").splitlines()
+        except (OSError, ValueError) as problem:
+            words = getattr(problem, "strerror", None) or "it is not UTF-8 text"
+            self._wrong(path, value, f"a file with one URL a line; {place} cannot be read: {words}")
+            return []
+        urls = [(number, line.partition(" #")[0].strip()) for number, line in enumerate(lines, 1)]
+        found = [(f"{path}, line {number}", url) for number, url in urls if url and not url.startswith("#")]
+        if not found:
+            self._wrong(path, value, f"a file with one URL a line; {place} holds none")
+        return found
 
     def _patterns(self, top: dict[str, Any], name: str) -> tuple[str, ...]:
         patterns: dict[str, None] = {}
@@ -393,6 +439,16 @@ class _Loader:
 
     def _wrong(self, path: str, found: Any, allowed: str) -> None:
         self._mistakes.append(Mistake(path, _show(found), allowed))
+
+
+def _with_budgets(values: dict[str, Any]) -> dict[str, Any]:
+    """Where neither budget is given, domains that are not in the quality list get a tenth of the default.
+
+    A single number holds for all domains, as it always did.
+    """
+    if "max_domain_requests" in values or "discovered_domain_requests" in values:
+        return values
+    return {**values, "discovered_domain_requests": max(CrawlerSettings().max_domain_requests // 10, _LEAST_BUDGET)}
 
 
 def _absolute(path: Path) -> Path:

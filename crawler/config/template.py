@@ -12,6 +12,7 @@ max-depth = 3                       # steps away from a quality domain
 max-concurrent-pages-open = 10      # requests on the wire at one time, over all domains (1 to 100)
 minimum-time-on-page = 1000         # milliseconds between two requests to one domain (100 or more)
 max-domain-requests = 500           # per run and domain, robots.txt and retries included
+discovered-domain-requests = 50     # the same for domains outside the quality list
 # workers = 0                       # fetcher processes; 0: as many as fit this machine
 # head-requests = "always"          # always | auto (only where a URL does not look like a page) | never
 # on-429 = "suspend"                # suspend the domain for this run | wait as Retry-After asks, then go on
@@ -33,14 +34,19 @@ contact-email = "crawler-admin@example.com"
 [output]                            # relative paths start from this file's folder
 database-path = "./sumi-ripple.db"
 summary-path = "./crawl-summary.md"
+# workspace-path = "./workspace"    # spools and state
+
+# [limits]                          # of a run; reaching one ends it in good order, and the next start goes on
+# max-pages = 10000                 # visits
+# max-domains = 500
+# max-duration = "6h"               # s, m, h or d
+# max-bytes = "2 GB"
 
 # -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
 
 [[quality]]
-domain = "example.com"
-seeds = [
-    "https://example.com/",
-]
+domain = "example.com"              # without seeds, it starts from https://example.com/
+                                    # seeds-file = "urls.txt" takes them from a file, one a line
 # note = "why it is here"           # every list takes a note and tags; the summary shows them
 # tags = ["example"]
 

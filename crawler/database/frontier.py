@@ -68,6 +68,16 @@ class Frontier(LiveMap):
         rows = self.ask("SELECT writer, segment, offset FROM spool_positions")
         return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
 
+    def visited_pages(self, run: int) -> int:
+        """The number of pages that were visited in a run. Reads all pages: for a start, not for every step."""
+        return int(self.ask("SELECT count(*) FROM pages WHERE visited_run = ?", (run,))[0][0])
+
+    def visited_domains(self, run: int) -> list[str]:
+        """The domains that were requested in a run."""
+        return [
+            name for (name,) in self.ask("SELECT domain FROM domain_states WHERE run = ? AND request_count > 0", (run,))
+        ]
+
     # -- waiting pages -------------------------------------------------------------------------------
 
     def is_empty(self) -> bool:

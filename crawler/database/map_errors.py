@@ -15,7 +15,10 @@ class NoDatabase(MapError):
     """There is no file there."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"there is no database at {path}: nothing has been crawled yet")
+        super().__init__(
+            f"there is no database at {path}: nothing has been crawled yet, or it was moved or deleted; from the spools"
+            f" of a crawl it is rebuilt by: sumi-ripple replay CONFIG --into {path}"
+        )
         self.path = path
 
 

@@ -66,6 +66,7 @@ contact-email = "crawler@tea-almanac.test"
 [output]
 database-path = "sumi-ripple.db"
 summary-path = "crawl-summary.md"
+workspace-path = "."
 
 # These names exist nowhere but here: every one leads to the demo's own server, whose certificates come from a
 # throw-away authority. Behind one name there is a port where nothing listens.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.pace.decisions import Busy, Closed, EntryRequest, NotYet, is_in_force
 from crawler.pace.gate_record import GateRecord
+from crawler.rules.budgets import Budgets
 from crawler.visit.flow import Refusal
 from crawler.workspace.door import Gate, Workspace
 
@@ -54,6 +56,7 @@ class GatedRequester:
     def __init__(self, config: Config, workspace: Workspace, client: HttpClient, clock: Callable[[], Moment]) -> None:
         self._config = config
         self._settings = config.crawler
+        self._budgets = Budgets(config)
         self._workspace = workspace
         self._client = client
         self._clock = clock
@@ -75,13 +78,13 @@ class GatedRequester:
         wish = EntryRequest(
             run=pace.run,
             delay_ms=self._settings.minimum_time_on_page,
-            limit=self._settings.max_domain_requests,
+            limit=self._budgets.of(place.domain),
             crawl_delay_ms=pace.delay_of(place.host),
         )
         is_own = place.domain == pace.domain
         gate = pace.gate if is_own else self._workspace.gate(place.domain, self._clock)
         try:
-            entry = pace.try_enter(wish) if is_own else gate.try_enter(wish, adjust=self._reopen)
+            entry = pace.try_enter(wish) if is_own else gate.try_enter(wish, adjust=partial(self._reopen, place.domain))
             admission = entry.admission
             if isinstance(admission, Busy):
                 return Later(entry.at.mono_ns + BUSY_AGAIN_NS)
@@ -118,8 +121,8 @@ class GatedRequester:
         )
         return Sent(answer, entry)
 
-    def _reopen(self, record: GateRecord) -> GateRecord:
+    def _reopen(self, domain: str, record: GateRecord) -> GateRecord:
         """The record without a closure that the present config would not make."""
-        if record.closes is None or is_in_force(record.closes, self._config):
+        if record.closes is None or is_in_force(record.closes, self._config, self._budgets.of(domain)):
             return record
         return replace(record, closes=None)

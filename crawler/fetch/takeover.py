@@ -18,6 +18,7 @@ from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult
 from crawler.model.settings import Config
 from crawler.pace.decisions import is_in_force
 from crawler.pace.gate_record import GateRecord
+from crawler.rules.budgets import Budgets
 from crawler.visit.robots import policy_of
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import ResultLogs, Workspace
@@ -38,6 +39,7 @@ class Takeover:
     def __init__(self, workspace: Workspace, config: Config, journal: Journal) -> None:
         self._workspace = workspace
         self._config = config
+        self._budgets = Budgets(config)
         self._journal = journal
         self._indexes: dict[str, ResultIndex] = {}
         self._indexed_at = 0.0
@@ -65,12 +67,13 @@ class Takeover:
             )
             lost = max(0, record.sent - record.ledgered - found) + (0 if is_reported else record.unreported)
             closures = (record.closes, left.closes.get(record.run))
+            budget = self._budgets.of(domain.name)
             return replace(
                 record,
                 ledgered=record.sent,
                 # It may have died between recording a robots.txt and keeping it in the cache.
                 crawl_delay_ms=max(record.crawl_delay_ms, left.crawl_delay_ms),
-                closes=next((each for each in closures if each and is_in_force(each, self._config)), None),
+                closes=next((each for each in closures if each and is_in_force(each, self._config, budget)), None),
                 unreported=lost,
                 mark=self._journal.mark(),
             )

@@ -162,6 +162,7 @@ class RunEvent(_Record, frozen=True, tag="run"):
     """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`.
 
     `settings` are those that hold from here on (`crawler.model.recorded_settings`), with `started` and `resumed`.
+    `reason`: the limit that interrupted it (`max-pages = 500`), or why a run was finished before its end.
     """
 
     run: Number
@@ -170,6 +171,7 @@ class RunEvent(_Record, frozen=True, tag="run"):
     config_hash: str = ""
     map_hash: str = ""
     settings: str = ""
+    reason: str = ""
 
 
 class Release(_Record, frozen=True, tag="release"):
@@ -189,6 +191,7 @@ class Feed(_Record, frozen=True, tag="feed"):
 
     `work`: (domain, best priority among the rows added); `done`: (domain, page ids whose frontier rows are
     gone); `closed`: domains that are over for this run; `resync`: hints may have been lost, look at the table.
+    `bytes`: of the bodies of the visits in this batch.
     """
 
     run: Number
@@ -196,6 +199,7 @@ class Feed(_Record, frozen=True, tag="feed"):
     done: tuple[tuple[str, tuple[int, ...]], ...] = ()
     closed: tuple[str, ...] = ()
     resync: bool = False
+    bytes: Number = 0
 
 
 Record = Job | PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent | Release | Feed

@@ -18,7 +18,8 @@ class CrawlerSettings:
     max_depth: int = 3
     max_concurrent_pages_open: int = 10
     minimum_time_on_page: int = 1000
-    max_domain_requests: int = 500
+    max_domain_requests: int = 500  # of a quality domain, per run
+    discovered_domain_requests: int | None = None  # of any other domain; None: max_domain_requests holds for all
     workers: int = 0  # fetcher processes; 0: as many as fit the cores
     max_active_domains: int = 256  # domains with released jobs at one time
     jobs_per_domain: int = 0  # released jobs a domain may have waiting; 0: as its pace asks for
@@ -34,6 +35,22 @@ class CrawlerSettings:
     obey_nofollow: bool = True  # page-level meta robots / X-Robots-Tag
     max_links_per_page: int = 10_000
     tracking_parameters: tuple[str, ...] = TRACKING_PARAMETERS
+
+    def budget(self, *, is_quality: bool) -> int:
+        """Requests to a domain in one run."""
+        if is_quality or self.discovered_domain_requests is None:
+            return self.max_domain_requests
+        return self.discovered_domain_requests
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """[limits], for a run from its start (or from the start that goes on with it) on. 0: no limit."""
+
+    max_pages: int = 0  # pages visited
+    max_domains: int = 0  # domains visited
+    max_duration: int = 0  # seconds
+    max_bytes: int = 0  # of page bodies, decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +143,21 @@ class Config:
     network: NetworkSettings = NetworkSettings()
     traps: TrapSettings = TrapSettings()
     spool: SpoolSettings = SpoolSettings()
+    limits: LimitSettings = LimitSettings()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
     workspace: Path = Path("workspace")
+    is_workspace_given: bool = field(default=False, compare=False)  # by --workspace: commands have to repeat it
     source: Path | None = field(default=None, compare=False)
     entry_notes: tuple[EntryNote, ...] = field(default=(), compare=False)
+    starts_next_run: bool = field(default=False, compare=False)  # --next-run: do not go on with an interrupted run
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was put right while loading
 
     @property
     def config_hash(self) -> str:
         """SHA-256 of every setting (paths and the like aside), as `runs.config_hash` keeps it."""
-        everything = {
+        everything: dict[str, object] = {
             "crawler": replace(self.crawler, workers=0),  # how many do the work changes nothing that is checked
             "user-agent": self.user_agent,
             "traps": _traps(self.traps),
@@ -145,24 +165,28 @@ class Config:
             "blacklist": self.blacklist,
             "stub": self.stub,
         }
+        if self.limits != LimitSettings():
+            everything["limits"] = self.limits
         return _hash(everything)
 
     @property
     def map_hash(self) -> str:
         """SHA-256 of the settings that decide the map of given results: where it differs, the map is rebuilt."""
-        return _hash(
-            {
-                "max-depth": self.crawler.max_depth,
-                "max-domain-requests": self.crawler.max_domain_requests,
-                "max-crawl-delay": self.crawler.max_crawl_delay,
-                "obey-nofollow": self.crawler.obey_nofollow,
-                "tracking": self.crawler.tracking_parameters,
-                "traps": _traps(self.traps),
-                "quality": self.quality,
-                "blacklist": self.blacklist,
-                "stub": self.stub,
-            }
-        )
+        rules: dict[str, object] = {
+            "max-depth": self.crawler.max_depth,
+            "max-domain-requests": self.crawler.max_domain_requests,
+            "max-crawl-delay": self.crawler.max_crawl_delay,
+            "obey-nofollow": self.crawler.obey_nofollow,
+            "tracking": self.crawler.tracking_parameters,
+            "traps": _traps(self.traps),
+            "quality": self.quality,
+            "blacklist": self.blacklist,
+            "stub": self.stub,
+        }
+        other = self.crawler.budget(is_quality=False)
+        if other != self.crawler.max_domain_requests:  # one number for all has the hash that it always had
+            rules["discovered-domain-requests"] = other
+        return _hash(rules)
 
 
 def _traps(traps: TrapSettings) -> dict[str, object]:

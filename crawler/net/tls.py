@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 import certifi
 
+from crawler.model.errors import UsageError
 from crawler.model.settings import NetworkSettings
 
 KEPT_SESSIONS = 2048  # hosts whose TLS session is kept
@@ -29,6 +30,25 @@ def tls_context(network: NetworkSettings) -> ssl.SSLContext:
     if network.ca_bundle is not None:
         context.load_verify_locations(cafile=str(network.ca_bundle))
     return context
+
+
+def check_ca_bundle(network: NetworkSettings) -> None:
+    """Raises UsageError if the config names a file that holds no certificate."""
+    if network.ca_bundle is None:
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    why = ""
+    try:
+        context.load_verify_locations(cafile=str(network.ca_bundle))
+    except ssl.SSLError:
+        why = "there is no certificate in it that can be read"
+    except OSError as problem:
+        why = problem.strerror or "it cannot be read"
+    if why:
+        raise UsageError(
+            f"[network] ca-bundle: {network.ca_bundle} cannot be used: {why}; name a PEM file with"
+            " -----BEGIN CERTIFICATE-----, or leave the key out to trust the system's certificates alone"
+        )
 
 
 class TlsSessions:

@@ -1,4 +1,4 @@
-"""PURE. The words of the live view: lines of at most 60 columns, so that a narrower terminal does not break them."""
+"""PURE. The words of the live view: lines as wide as the terminal, so that nothing is broken."""
 
 from __future__ import annotations
 
@@ -44,32 +44,33 @@ def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float) -> str:
     state = _pause_words(snapshot) or _stuck_words(snapshot)
     parts = [
         run,
-        f"{count(now['pages'], 'page')} done" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
-        f"{now['frontier']:,} waiting",
+        f"{count(now['crawled'], 'page')} crawled" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
+        f"{now['failed']:,} failed",
+        f"{now['waiting']:,} waiting",
         f"{now['in_flight']:,} in flight",
-        count(now["errors"], "error"),
+        f"{now['known']:,} known",
         duration(elapsed),
     ]
     return " · ".join(parts + ([state] if state else []))
 
 
-def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float) -> list[tuple[str, str]]:
-    """The view as (text, style) lines of at most 60 columns."""
+def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float, width: int = WIDTH) -> list[tuple[str, str]]:
+    """The view as (text, style) lines of at most `width` columns."""
     now = snapshot.figures()
     run = f"run #{snapshot.run.number}" if snapshot.run else "starting"
     lines = [
-        (_row(f"Sumi-Ripple  {run}", duration(elapsed)), "bold"),
-        (_row(f"  {count(now['pages'], 'page')} done", "" if rate is None else f"{rate:,.1f} pages/s"), ""),
-        (_row(f"  {now['frontier']:,} waiting", f"{now['in_flight']:,} in flight"), ""),
+        (_row(f"Sumi-Ripple  {run}", duration(elapsed), width), "bold"),
         (
-            _row(f"  {now['known']:,} known, {count(now['links'], 'link')}", count(now["errors"], "error")),
+            _row(f"  {count(now['crawled'], 'page')} crawled", "" if rate is None else f"{rate:,.1f} pages/s", width),
             "",
         ),
+        (_row(f"  {now['waiting']:,} waiting", f"{now['in_flight']:,} in flight", width), ""),
+        (_row(f"  {now['known']:,} known, {count(now['links'], 'link')}", f"{now['failed']:,} failed", width), ""),
     ]
     lines += [_stage_line(stage, found, snapshot.has_run_ended) for stage, found in snapshot.by_stage().items()]
     note = _pause_words(snapshot) or _waiting_words(snapshot)
-    lines.append((_cut(f"  {note}"), "yellow" if _pause_words(snapshot) else "dim"))
-    return lines
+    lines.append((f"  {note}", "yellow" if _pause_words(snapshot) else "dim"))
+    return [(_cut(text, width), style) for text, style in lines]
 
 
 def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) -> tuple[str, str]:
@@ -82,7 +83,7 @@ def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) 
         has_started = any(found.age is not None for found in processes)
         return (f"  {name:<10} not running", "red") if has_started else (f"  {name:<10} starting", "dim")
     if stuck:
-        return _cut(f"  {name:<10} no heartbeat from {', '.join(found.name for found in stuck)}"), "red"
+        return f"  {name:<10} no heartbeat from {', '.join(found.name for found in stuck)}", "red"
     doing = sorted({found.doing for found in alive})
     words = " and ".join(doing) if len(alive) == 1 else f"{len(alive)} {', '.join(doing)}"
     detail = {
@@ -92,7 +93,7 @@ def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) 
         "fetcher": lambda: count(_fact(alive, "requests"), "request"),
         "ingest": lambda: f"{_fact(alive, 'backlog') / 1024:,.0f} KiB to apply",
     }[stage]()
-    return _cut(f"  {name:<10} {words}, {detail}"), "" if doing != ["paused"] else "yellow"
+    return f"  {name:<10} {words}, {detail}", "" if doing != ["paused"] else "yellow"
 
 
 def _fact(processes: list[StageProcess], name: str) -> int:
@@ -116,12 +117,12 @@ def _waiting_words(snapshot: Snapshot) -> str:
     return f"next request: {due[0]} in {due[1]:.1f} s"
 
 
-def _row(left: str, right: str) -> str:
-    return _cut(left + " " * max(1, WIDTH - len(left) - len(right)) + right)
+def _row(left: str, right: str, width: int) -> str:
+    return (left + " " * max(1, width - len(left) - len(right)) + right).rstrip()
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def count(number: int, thing: str) -> str:

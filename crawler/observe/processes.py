@@ -69,10 +69,16 @@ class Snapshot:
         )
 
     def figures(self) -> dict[str, int]:
-        """The figures of a crawl; zero where no stage has reported them yet."""
+        """The figures of a crawl; zero where no stage has reported them yet.
+
+        `crawled`, `failed`, `waiting`, `in_flight` and `known` are the words that people read. `pages` (visited,
+        crawled or not), `frontier` and `errors` are the names of the first format.
+        """
         map_ = self.facts_of("ingest")
-        figures = {name: int(map_.get(name) or 0) for name in ("pages", "known", "links", "frontier", "errors")}
-        return {**figures, "in_flight": self.total("fetcher", "in_flight")}
+        names = ("pages", "known", "links", "frontier", "errors", "crawled")
+        figures = {name: int(map_.get(name) or 0) for name in names}
+        words = {"failed": figures["errors"], "waiting": figures["frontier"]}
+        return {**figures, **words, "in_flight": self.total("fetcher", "in_flight")}
 
     def next_due(self) -> tuple[str, float] | None:
         """The domain that is requested next, and the seconds until then."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from crawler.model import recorded_settings
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
-from crawler.rules.lists import Classifier
+from crawler.rules.lists import Classifier, DomainClass
 from crawler.workspace.door import ResultLogs
 from crawler.workspace.log import Line
 from crawler.workspace.reading import read_records
@@ -42,13 +42,17 @@ class Limits:
 
     def budget(self, domain: str) -> int:
         """Requests that a domain may have in a run."""
-        return self.config.crawler.max_domain_requests
+        is_quality = self.classifier.classify(domain).klass is DomainClass.QUALITY
+        return self.config.crawler.budget(is_quality=is_quality)
 
     def is_listed(self, domain: str) -> bool:
         return self.classifier.classify(domain).klass.is_listed
 
     def words(self) -> str:
-        return f"{self.minimum_ms:,} ms between requests, {self.config.crawler.max_domain_requests:,} requests a domain"
+        crawler = self.config.crawler
+        other = crawler.budget(is_quality=False)
+        more = "" if other == crawler.max_domain_requests else f" ({other:,} if discovered)"
+        return f"{self.minimum_ms:,} ms between requests, {crawler.max_domain_requests:,} requests a domain{more}"
 
 
 class RunLimits:

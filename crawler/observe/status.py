@@ -13,7 +13,6 @@ from crawler.observe.processes import Snapshot, StageProcess, observe
 from crawler.workspace.door import Workspace
 
 FORMAT = 1  # version of `as_json`
-_WIDTH = 78
 _SOME_CLOSED = 5
 _FEW_FILES = 2048  # open files: fewer may not be enough for every domain that the config allows
 
@@ -55,22 +54,28 @@ class Status:
             },
         }
 
-    def lines(self) -> list[tuple[str, str]]:
-        """(text, style) lines that fit a terminal of 80 columns."""
+    def lines(self, width: int | None = None) -> list[tuple[str, str]]:
+        """(text, style) lines, cut to `width` columns if there are only so many."""
         snapshot = self.snapshot
         alive = [stage for stage in snapshot.stages if stage.is_running]
         run = f"run #{snapshot.run.number} {snapshot.run.status}" if snapshot.run else "no run yet"
         head = run + ("" if alive else ", nothing is running")
-        lines = [(f"{head}  {_end_of(str(snapshot.workspace), _WIDTH - len(head) - 2)}", "bold")]
+        place = str(snapshot.workspace)
+        lines = [(f"{head}  {place if width is None else _end_of(place, width - len(head) - 2)}", "bold")]
         lines += [_stage_line(found) for found in snapshot.stages if found.is_running or found.stage != "fetcher"]
         if not any(stage.stage == "fetcher" for stage in alive):
             lines.append(("  fetcher       not running", "dim"))
         if any(snapshot.facts_of("ingest")):
             now = snapshot.figures()
-            found = f"{count(now['links'], 'link')}, {count(now['errors'], 'error')}"
-            lines.append((f"  {count(now['pages'], 'page')} done, {now['frontier']:,} waiting, {found}", ""))
+            lines.append(
+                (
+                    f"  {now['crawled']:,} crawled, {now['failed']:,} failed, {now['waiting']:,} waiting, "
+                    f"{now['in_flight']:,} in flight, {now['known']:,} known, {count(now['links'], 'link')}",
+                    "",
+                )
+            )
         lines += self._waiting_lines()
-        return [(_cut(text), style) for text, style in lines]
+        return [(text if width is None else _cut(text, width), style) for text, style in lines]
 
     def _waiting_lines(self) -> list[tuple[str, str]]:
         snapshot = self.snapshot
@@ -139,8 +144,8 @@ def _size(number: int) -> str:
 
 def _end_of(text: str, width: int) -> str:
     """The end of a path, its most telling part."""
-    return text if len(text) <= width else "…" + text[-(width - 1) :]
+    return text if len(text) <= width else "…" + text[-max(width - 1, 8) :]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -124,14 +124,14 @@ def next_allowed(record: GateRecord, delay_ms: int) -> int:
     return record.ended.mono_ns + max(delay_ms, record.crawl_delay_ms, record.pause_ms) * 1_000_000
 
 
-def is_in_force(closure: Closure, config: Config) -> bool:
-    """Would this config have closed the domain too? A larger budget or allowance opens it again."""
+def is_in_force(closure: Closure, config: Config, budget: int) -> bool:
+    """Would this config have closed the domain, which has this budget, too? A larger one opens it again."""
     if closure.reason not in CLOSURE_REASONS:
         return False
     if closure.limit is None:
         return True
     if closure.reason == "request-limit":
-        return config.crawler.max_domain_requests <= closure.limit
+        return budget <= closure.limit
     if closure.reason == "crawl-delay":
         return config.crawler.max_crawl_delay <= closure.limit
     return True

@@ -59,8 +59,8 @@ class JobReleaser:
 
     # -- windows -------------------------------------------------------------------------------------
 
-    def release_window(self, name: str, run: int, now: float) -> None:
-        """Fill a domain's window from the table, and find out whether the domain has more."""
+    def release_window(self, name: str, run: int, now: float, most: int | None = None) -> None:
+        """Fill a domain's window from the table, and find out whether the domain has more. `most`: pages at most."""
         domain = self._queues.take_from_line(name)
         if domain is None:
             domain_id = self._frontier.domain_id(name)
@@ -73,6 +73,8 @@ class JobReleaser:
             self._queues.hold_back(name, now + _RETRY_HELD_BACK)  # until the map has closed its pages
             return
         room = self._window - len(domain.outstanding)
+        if most is not None:
+            room = min(room, most)
         chosen: list[Waiting] = []
         rest: list[Waiting] = []
         for row in rows:

@@ -32,6 +32,7 @@ class RunKeeper:
         self._decisions = decisions
         self.run: Run | None = None
         self.is_finishing = False  # `finished` is recorded; the map has not applied it yet
+        self.is_renewed = True  # the limits of [limits] count anew: the run was started, or stopped in an orderly way
 
     @property
     def number(self) -> int:
@@ -62,6 +63,12 @@ class RunKeeper:
                 return
             self._start(last.number + 1 if last else 1)
             return
+        if self._config.starts_next_run and last.status is RunStatus.INTERRUPTED:
+            self.run = last
+            self._record("finished", RunStatus.RUNNING, "the next run was asked for")
+            self._start(last.number + 1)
+            return
+        self.is_renewed = last.status is RunStatus.INTERRUPTED
         self.run = Run(last.number, RunStatus.RUNNING)
         self._record("resumed", RunStatus.RUNNING)
         log.info("Found interrupted run #%d, resuming...", last.number)
@@ -84,11 +91,12 @@ class RunKeeper:
         self._record("finished", RunStatus.RUNNING)
         self.is_finishing = True
 
-    def interrupt(self) -> None:
-        """Mark a run that is under way as interrupted."""
+    def interrupt(self, reason: str = "") -> None:
+        """Mark a run that is under way as interrupted: by the user, or by a limit, which `reason` names."""
         if self.run is not None and self.run.status is RunStatus.RUNNING and not self.is_finishing:
-            self._record("interrupted", RunStatus.INTERRUPTED)
-            log.info("Run #%d interrupted; it goes on when the same command is given again", self.run.number)
+            self._record("interrupted", RunStatus.INTERRUPTED, reason)
+            why = f"has reached its limit ({reason})" if reason else "interrupted"
+            log.info("Run #%d %s; it goes on when the same command is given again", self.run.number, why)
 
     def is_completed_in_map(self) -> bool:
         known = self._frontier.last_run()
@@ -100,11 +108,13 @@ class RunKeeper:
         write_run(self._workspace, self.run)
         log.info("Run #%d completed successfully", self.run.number)
 
-    def _record(self, event: str, status: RunStatus) -> None:
+    def _record(self, event: str, status: RunStatus, reason: str = "") -> None:
         config = self._config
         settings = recorded_settings.dump(config) if event in ("started", "resumed") else ""
-        self._decisions.record(RunEvent(self.number, now_text(), event, config.config_hash, config.map_hash, settings))
-        self.run = Run(self.number, status)
+        self._decisions.record(
+            RunEvent(self.number, now_text(), event, config.config_hash, config.map_hash, settings, reason)
+        )
+        self.run = Run(self.number, status, reason if event == "interrupted" else "")
         if event != "finished":
             write_run(self._workspace, self.run)
 

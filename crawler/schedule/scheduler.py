@@ -4,6 +4,7 @@ It reads the frontier table (the truth) and the ingest's feed (hints), and relea
 domain, for a bounded number of domains, best priority first. It also keeps the runs and closes families of similar
 URLs. Those are decisions, so they are recorded in its own result log before they take effect.
 
+    limit_counts   counts what [limits] bounds
     run_keeper     starts, resumes, interrupts and finishes runs
     domain_queues  which domain is served next; which pages are outstanding
     job_release    windows of jobs, from the table into the workspace
@@ -25,6 +26,7 @@ from crawler.model.settings import Config
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.job_release import JobReleaser, window_for
+from crawler.schedule.limit_counts import LimitCounts
 from crawler.schedule.run_keeper import RunKeeper
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
@@ -53,6 +55,8 @@ class Scheduler:
         self._runs = RunKeeper(config, workspace, self._frontier, self._decisions)
         self._queues = DomainQueues(window_for(config.crawler), config.crawler.max_active_domains)
         self._releaser = JobReleaser(config, workspace, self._frontier, self._queues, self._decisions)
+        self._limits = LimitCounts(config.limits, workspace)
+        self._has_limits_begun = False
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
@@ -69,8 +73,8 @@ class Scheduler:
 
     @property
     def is_over(self) -> bool:
-        """Is the run completed, in the map too?"""
-        return self._runs.is_completed
+        """Is the run completed, in the map too, or has it reached a limit?"""
+        return self._runs.is_completed or (self.run is not None and self.run.is_over)
 
     def step(self, now: float) -> float:
         """Do what there is to do at `now`; returns the seconds to wait then, if no bell rings before."""
@@ -81,10 +85,17 @@ class Scheduler:
                 return self._await_completion()
             self._read_feed(now)
             self._compare_with_table(now)
+            reason = self._limits.reached(now, self._outstanding()) if self._limits.has_any else None
+            if reason is not None:
+                self._runs.interrupt(reason)
+                return 0.0
             if self._release(now):
                 return 0.0
             if not self._queues.is_empty:
                 return _IDLE
+            if self._limits.has_barred:
+                self._runs.interrupt(self._limits.reached_domains())
+                return 0.0
             if self._frontier.is_empty():
                 self._runs.finish()
             else:
@@ -112,10 +123,13 @@ class Scheduler:
         return {
             "run": self.run.number if self.run else None,
             "released": self.released,
-            "outstanding": sum(len(domain.outstanding) for domain in self._queues.active.values()),
+            "outstanding": self._outstanding(),
             "active_domains": len(self._queues.active),
             "waiting_domains": len(self._queues.waiting),
         }
+
+    def _outstanding(self) -> int:
+        return sum(len(domain.outstanding) for domain in self._queues.active.values())
 
     # -- the map -------------------------------------------------------------------------------------
 
@@ -151,6 +165,12 @@ class Scheduler:
         self._queue_waiting_domains()
         self._has_queues = True
         self._checked_at = now
+        if self._limits.has_any:
+            run = self._runs.number
+            is_renewed = self._runs.is_renewed and not self._has_limits_begun
+            visited, domains = self._frontier.visited_pages(run), self._frontier.visited_domains(run)
+            self._limits.begin(run, visited, domains, now, is_renewed=is_renewed)
+            self._has_limits_begun = True
 
     def _queue_waiting_domains(self) -> None:
         for name, priority, _ in self._frontier.domains():
@@ -183,6 +203,7 @@ class Scheduler:
             return
         if feed.run != self._runs.number:
             return
+        self._limits.note_visits(sum(len(pages) for _, pages in feed.done), feed.bytes)
         for name, pages in feed.done:
             if (domain := active.get(name)) is not None:
                 self._queues.remove_done(domain, pages, now, self._releaser.remove)
@@ -201,10 +222,15 @@ class Scheduler:
         has_more = True
         for _ in range(_WINDOWS_A_STEP):
             name = self._queues.next_domain()
-            if name is None:
+            left = self._limits.pages_left(self._outstanding()) if self._limits.has_any else None
+            if name is None or left == 0:
                 has_more = False
                 break
-            self._releaser.release_window(name, self._runs.number, now)
+            if not self._limits.may_serve(name):
+                self._queues.take_from_line(name)
+                continue
+            self._limits.note_domain(name)
+            self._releaser.release_window(name, self._runs.number, now, left)
         self._releaser.announce()
         return has_more
 

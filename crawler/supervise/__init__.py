@@ -8,6 +8,7 @@
     supervisor     keeps the stages alive and stops them in order
     exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
     watchdog       finds and kills a fetcher that a page has brought to a stop
+    suspension     Ctrl-Z: paused stages, and the flag that is removed afterwards
     progress       has a stage done anything since it last died? are results left to apply?
     stage_process  one stage's process: its start, its log lines, its exit code
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
@@ -17,9 +18,11 @@ from crawler.config.last_used import (
     require_own_workspace,
     write_last_used,
 )
+from crawler.model.errors import SumiError
 from crawler.model.settings import Config
 from crawler.observe.live_view import choose_view
 from crawler.observe.logs import configure, level_of
+from crawler.observe.wrapping import fitted, terminal_width
 from crawler.supervise.before_start import (
     remove_stop_flags,
     require_no_stages,
@@ -31,6 +34,7 @@ from crawler.supervise.exit_rules import EXIT_CODES, Outcome
 from crawler.supervise.fresh import move_aside
 from crawler.supervise.stages import crawl_stages, run_ingest_stage
 from crawler.supervise.supervisor import Supervisor
+from crawler.supervise.suspension import remove_left_suspension
 from crawler.workspace.door import Workspace
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import Run, RunStatus, read_run, read_run_text
@@ -50,12 +54,27 @@ class Verbosity:
 
     def say(self, line: str) -> None:
         if not self.is_quiet:
-            print(line, flush=True)
+            print(fitted(line, terminal_width(sys.stdout)), flush=True)
+
+
+class Ending(Protocol):
+    """The last words of a crawl, and its exit code."""
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+    @property
+    def exit_code(self) -> int: ...
+    @property
+    def summary(self) -> Path | None: ...
+
+
+# (config, the reason why the run is not complete, is its summary to be written?) → the last words. Raises SumiError.
+CloseRun = Callable[[Config, str | None, bool], Ending]
 
 
 def crawl(
     config: Config,
-    write_summary: Callable[[Path, Path], None],
+    close_run: CloseRun,
     *,
     is_fresh: bool = False,
     verbosity: Verbosity = Verbosity(),  # noqa: B008
@@ -71,23 +90,29 @@ def crawl(
                 verbosity.say(f"Moved aside: {place}")
         require_own_workspace(config)
         remove_stop_flags(workspace)
+        remove_left_suspension(workspace)
         warn_of_pause_flags(workspace)
         warn_of_open_workspace(workspace)
         if _lacks_only_its_summary(workspace):
             log.info("Run #%d was completed, but the crawl was killed before its summary", _run(workspace).number)
             code = run_ingest_stage(config, drain=True)
-            return code or _close(config, write_summary, verbosity)
+            return code or _close(config, close_run, verbosity)
         _warn_of_changed_settings(config, workspace)
         write_last_used(config)
         _mark(workspace, "running")
+        verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         outcome = _supervise(config, workspace, verbosity)
         if outcome is Outcome.COMPLETED:
-            return _close(config, write_summary, verbosity)
-        if outcome is Outcome.INTERRUPTED:
-            verbosity.say("Interrupted; everything is saved. Run the same command again to resume.")
+            return _close(config, close_run, verbosity)
+        _say_stopped(config, close_run, verbosity, outcome)
         return EXIT_CODES[outcome]
     finally:
         role.release()
+
+
+def _seed_words(config: Config) -> str:
+    seeds = sum(len(entry.seeds) for entry in config.quality)
+    return f"{len(config.quality):,} quality domain{'s'[: len(config.quality) != 1]}, {seeds:,} seed{'s'[: seeds != 1]}"
 
 
 def _supervise(config: Config, workspace: Workspace, verbosity: Verbosity) -> Outcome:
@@ -119,23 +144,33 @@ def _warn_of_changed_settings(config: Config, workspace: Workspace) -> None:
 # -- the end ------------------------------------------------------------------------------------------------
 
 
-def _close(config: Config, write_summary: Callable[[Path, Path], None], verbosity: Verbosity) -> int:
-    """Write the summary of a completed run and name the files."""
-    workspace = open_workspace(config.workspace)
-    write_summary(config.output.database_path, config.output.summary_path)
-    log.info("Summary written to %s", config.output.summary_path)
-    _mark(workspace, "done")
-    verbosity.say(f"Run #{_run(workspace).number} is complete.")
-    verbosity.say(f"  summary   {_short(config.output.summary_path)}")
-    verbosity.say(f"  database  {_short(config.output.database_path)}")
-    verbosity.say(f"  spools    {_short(config.workspace / 'spool')}")
-    return 0
+def _close(config: Config, close_run: CloseRun, verbosity: Verbosity) -> int:
+    """Write the summary of a completed run; say how it went, the worst first."""
+    limit = _run(open_workspace(config.workspace)).reason
+    ending = close_run(config, f"limit reached ({limit}), the pages that wait are kept" if limit else None, True)
+    log.info("Summary written to %s", ending.summary)
+    _mark(open_workspace(config.workspace), "done")
+    _say_ending(ending, verbosity)
+    return ending.exit_code
 
 
-def _short(path: Path) -> str:
-    """The path, relative to the current folder if it is below that."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+def _say_ending(ending: Ending, verbosity: Verbosity) -> None:
+    for line in ending.lines:
+        verbosity.say(line)
+    if ending.exit_code and verbosity.is_quiet:
+        log.error("%s", ending.lines[0])
+
+
+def _say_stopped(config: Config, close_run: CloseRun, verbosity: Verbosity, outcome: Outcome) -> None:
+    """The last words of a run that can be resumed."""
+    if outcome is Outcome.INTERRUPTED:
+        words = "interrupted, everything is saved"
+    else:
+        words = "stopped by an error (see above), everything crawled so far is saved"
+    try:
+        _say_ending(close_run(config, words, False), verbosity)
+    except SumiError:  # no run has started yet, or the map is the error
+        verbosity.say(f"{words[0].upper()}{words[1:]}. Run the same command again to go on.")
 
 
 # -- a crawl that was killed after the end of its run and before its summary ----------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing.connection
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -39,12 +40,14 @@ from crawler.supervise.exit_rules import (
 )
 from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
+from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
 from crawler.supervise.watchdog import Watchdog
 from crawler.workspace.door import Workspace
-from crawler.workspace.runs import RunStatus, read_run, read_run_text
+from crawler.workspace.runs import read_run, read_run_text
 
 log = logging.getLogger("sumi.supervisor")
 
+_SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
 PATIENCE = 60.0  # seconds for a stage to finish what is in flight
 STUCK_PATIENCE = 3.0  # for a fetcher that is stuck
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -91,8 +94,9 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self._stages = [_Stage(spec) for spec in self.specs]
-        self._shown_at = time.monotonic()
+        self._shown_at = time.monotonic() - self.view.every + 0.3  # something to see within half a second
         self._is_status_wanted = False
+        self._is_suspend_wanted = False
         self._is_watched = True
         self._watchdog = Watchdog(self.config.network, self.workspace)
         self._run_before = read_run_text(self.workspace)
@@ -100,6 +104,7 @@ class Supervisor:
     def run(self) -> Outcome:
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._on_status_signal)
+        previous[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend_signal)
         try:
             while self._phase is not Phase.ENDED:
                 self.step(time.monotonic())
@@ -127,6 +132,8 @@ class Supervisor:
                 self._interrupt()
         if self._is_status_wanted:
             self._say_status()
+        if self._is_suspend_wanted:
+            self._suspend()
         self._wait(now)
         self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
@@ -206,10 +213,10 @@ class Supervisor:
         )
 
     def _is_run_completed(self) -> bool:
-        """Has a run been completed since this supervisor began?"""
+        """Has a run been completed, or has it reached a limit, since this supervisor began?"""
         run = read_run(self.workspace)
         has_changed = read_run_text(self.workspace) != self._run_before
-        return has_changed and run is not None and run.status is RunStatus.COMPLETED
+        return has_changed and run is not None and run.is_over
 
     def _act_on(self, verdict: Verdict, stage: _Stage, code: int, now: float) -> None:
         if verdict is Verdict.RESTART:
@@ -343,6 +350,27 @@ class Supervisor:
         self._is_status_wanted = False
         for line, _ in Status(self.workspace, self.config.output.database_path).lines():
             self.say(line)
+
+    def _suspend(self) -> None:
+        """The answer to Ctrl-Z: pause the stages, which are out of the terminal's reach, then stop this process."""
+        self.say("Pausing before this process stops...")
+        flag = suspend_stages(self.workspace, None if self.owns_run else "fetcher")
+        try:
+            deadline = time.monotonic() + _SUSPEND_PATIENCE
+            while time.monotonic() < deadline and self.signals == 0 and not are_requests_paused(self.workspace):
+                self._wait(time.monotonic())
+                self._judge_exits(time.monotonic())
+            if self._is_watched:
+                self.view.suspend()
+            os.kill(os.getpid(), signal.SIGSTOP)  # returns with `fg` or `bg`
+        finally:
+            resume_stages(self.workspace, flag)
+            self._is_suspend_wanted = False
+        self.say("Going on.")
+        self._show()
+
+    def _on_suspend_signal(self, number: int, frame: FrameType | None) -> None:
+        self._is_suspend_wanted = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1

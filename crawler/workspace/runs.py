@@ -26,10 +26,16 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run by its number, with its status."""
+    """A run by its number, with its status. `reason`: the limit that interrupted it."""
 
     number: int
     status: RunStatus
+    reason: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Is there nothing left to do for the stages: is the run completed, or has it reached a limit?"""
+        return self.status is RunStatus.COMPLETED or (self.status is RunStatus.INTERRUPTED and bool(self.reason))
 
 
 _AFTER = {
@@ -45,7 +51,7 @@ def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
     run = known
     for event in events:
         if event.event in _AFTER and (run is None or event.run >= run.number):
-            run = Run(event.run, _AFTER[event.event])
+            run = Run(event.run, _AFTER[event.event], event.reason if event.event == "interrupted" else "")
     return run
 
 
@@ -88,15 +94,16 @@ def read_run_text(workspace: Workspace) -> str:
 
 
 def write_run(workspace: Workspace, run: Run) -> None:
-    content = orjson.dumps({"v": 1, "run": run.number, "status": run.status.value, "at": now_text()})
+    fields = {"v": 1, "run": run.number, "status": run.status.value, "at": now_text(), "reason": run.reason}
+    content = orjson.dumps(fields)
     workspace.write_document(_DOCUMENT, content)
 
 
 def _parse(content: bytes) -> Run | None:
     try:
         fields = orjson.loads(content)
-        number = int(fields["run"])
-        return Run(number, RunStatus(fields["status"])) if 0 <= number < _MOST else None
+        number, reason = int(fields["run"]), str(fields.get("reason") or "")
+        return Run(number, RunStatus(fields["status"]), reason) if 0 <= number < _MOST else None
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -123,5 +130,5 @@ class RunWatch:
         self.number = max(self.number, run.number)
         if run.status is RunStatus.RUNNING:
             self._seen_running = run.number
-        elif run.status is RunStatus.COMPLETED and self._seen_running == run.number:
+        elif run.is_over and self._seen_running == run.number:
             self.is_completed = True

@@ -95,13 +95,14 @@ def count_rows(db: sqlite3.Connection) -> dict[str, int]:
         return int(db.execute(sql).fetchone()[0])
 
     errors = orjson.dumps([state.value for state in ERRORS]).decode()
-    visited, failed = db.execute(
-        "SELECT coalesce(sum(visited_run = ?1), 0), coalesce(sum(seen_run = ?1 AND state IN"
-        " (SELECT value FROM json_each(?2))), 0) FROM pages",
+    visited, crawled, failed = db.execute(
+        "SELECT coalesce(sum(visited_run = ?1), 0), coalesce(sum(seen_run = ?1 AND state = 'processed'), 0),"
+        " coalesce(sum(seen_run = ?1 AND state IN (SELECT value FROM json_each(?2))), 0) FROM pages",
         (last_run(db)[0], errors),
     ).fetchone()
     return {
         "pages": visited,
+        "crawled": crawled,
         "known": first("SELECT coalesce(max(id), 0) FROM pages"),
         "links": first("SELECT coalesce(sum(links), 0) FROM domain_links")
         + first("SELECT coalesce(sum(links), 0) FROM unsummed_visits"),

@@ -41,7 +41,7 @@ __all__ = ["Difference", "Store", "StoreError"]
 
 # One row for all of a page's links: half of the cost of fetching them one by one.
 _OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
-_QUEUED = PageState.QUEUED
+_QUEUED, _PROCESSED = PageState.QUEUED, PageState.PROCESSED
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter path can make millions
 
 
@@ -137,7 +137,12 @@ class Store:
         with self._transactions.writing():
             run_rows.begin_run(self.db, run, at, config_hash)
         self.index.begin_run()
-        self.counts |= {"pages": 0, "frontier": 0, "errors": 0}
+        self.counts |= {"pages": 0, "crawled": 0, "frontier": 0, "errors": 0}
+
+    def note_seeds(self, pages: Iterable[int]) -> None:
+        """The pages that the run starts from, in the transaction that the next commit ends."""
+        with self._transactions.writing():
+            setup.set_meta(self.db, "seeds", orjson.dumps(list(dict.fromkeys(pages))).decode())
 
     @raises_store_error
     def reopen_run(self, run: int) -> None:
@@ -346,16 +351,18 @@ class Store:
 
     def _remember_as_stored(self, done: Changes) -> None:
         """After a commit: index and counts agree with the rows, and no page is loaded."""
-        standings, errors = self.index.standings, self.counts["errors"]
+        standings, errors, crawled = self.index.standings, self.counts["errors"], self.counts["crawled"]
         for page in [*done.new_pages, *done.pages.values()]:
             was_error = page.stored_state in ERRORS and not page.is_reentered
             errors += (page.state in ERRORS) - was_error
+            was_crawled = page.stored_state is _PROCESSED and not page.is_reentered
+            crawled += (page.state is _PROCESSED) - was_crawled
             if page.visit is not None:
                 self.counts["pages"] += 1
             standings[page.id] = standing_of(page.state, page.visited is not None)
         for number in done.closed_pages:  # of some the loaded page did not know
             standings[number] = OTHER
-        self.counts["errors"] = errors
+        self.counts["errors"], self.counts["crawled"] = errors, crawled
         self.counts["known"] += len(done.new_pages)
         self.counts["links"] += done.new_links
         self.loaded.clear()

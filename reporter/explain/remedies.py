@@ -141,9 +141,7 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
             'A longer minimum-time-on-page, or [crawler] on-429 = "wait", may help.',
         ]
     if state == PageState.REQUEST_LIMIT_HIT:
-        return [
-            f"max-domain-requests must be more than {config.crawler.max_domain_requests:,}, or wait for the next run."
-        ]
+        return [f"{_budget_words(config, facts)}, or wait for the next run, which visits pages never visited first."]
     if slug == "robots-denied":
         return [_denied(facts)]
     if slug.startswith("trap"):
@@ -155,6 +153,13 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
     if slug.startswith("http-"):
         return ["The server must answer with the page; the next run that finds a link to it requests it again."]
     return ["The next run that finds a link to it tries again."]
+
+
+def _budget_words(config: Config, facts: Explanation) -> str:
+    crawler, is_quality = config.crawler, facts.klass == "quality"
+    has_own = not is_quality and crawler.discovered_domain_requests is not None
+    key = "discovered-domain-requests" if has_own else "max-domain-requests"
+    return f"{key} must be more than {crawler.budget(is_quality=is_quality):,}"
 
 
 def _denied(facts: Explanation) -> str:

@@ -3,7 +3,8 @@
 rows           rows of the map, as queries return them
 overview       runs, domains, and counts over all pages
 domain_links   links summed up by domain
-broken_links   links to dead and permanently redirected pages
+broken_links   links to gone, unreachable and permanently redirected pages
+seeds          the seeds and the outcome of each
 one_page       a page, its depths, and the pages that link to it
 sample_pages   a few pages of each of some domains
 export_rows    pages, links and domains that pass the filters of an export

@@ -1,4 +1,4 @@
-"""Links on quality domains to dead and to permanently redirected pages, and pages with too many links.
+"""Links on quality domains to pages that are gone, unreachable or permanently redirected; pages with too many links.
 
 `mark_broken` comes first: it notes the pages that the other questions are about. `broken_links` needs
 `domain_links.mark_quality` too.
@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from crawler.database.format import LINK_REDIRECT
 from crawler.database.ids import pairs_of
@@ -14,29 +15,44 @@ from crawler.database.reader import MapReader
 from reporter.queries.rows import BrokenLink
 
 _MOST_REDIRECTS = 10
+_SLUG = "substr(error_message, 1, instr(error_message || ':', ':') - 1)"
+_GONE = f"(state = 'dead_link' OR (state IN ('unreachable', 'failed') AND {_SLUG} = 'dns'))"
+_UNREACHABLE = (
+    f"(state = 'unreachable' OR (state = 'failed' AND ({_SLUG} LIKE 'http-5__' OR {_SLUG} IN ('robots-unreachable',"
+    " 'timeout', 'dns-temporary', 'tls', 'connection-refused', 'connection-reset', 'connection-failed',"
+    " 'early-close'))))"
+)
 
 
 def mark_broken(reader: MapReader, run: int) -> None:
-    """Note, in a temporary table, the pages that are dead, permanently redirected, or have too many links."""
+    """Note, in a temporary table, pages that are gone, unreachable or permanently redirected, or have too many links.
+
+    Gone: 404, 410, or a host name that does not exist. Unreachable: no usable answer, or a server error.
+    """
     reader.note("DROP TABLE IF EXISTS temp.marked")
     reader.note(
         "CREATE TEMP TABLE marked (id INTEGER PRIMARY KEY, kind TEXT, status INTEGER, target INTEGER, cut INTEGER)"
     )
     reader.note(
         "INSERT INTO temp.marked"
-        " SELECT id, CASE WHEN state = 'dead_link' THEN 'dead' WHEN redirect_to IS NOT NULL THEN 'moved' END,"
-        "  status_code, redirect_to, links_cut FROM pages"
-        " WHERE seen_run = ? AND visited_run = seen_run AND (state = 'dead_link' OR links_cut > 0"
+        f" SELECT id, CASE WHEN {_GONE} THEN 'gone' WHEN {_UNREACHABLE} THEN 'unreachable'"
+        "  WHEN redirect_to IS NOT NULL THEN 'moved' END, status_code, redirect_to, links_cut FROM pages"
+        f" WHERE seen_run = ? AND visited_run = seen_run AND ({_GONE} OR {_UNREACHABLE} OR links_cut > 0"
         "  OR (redirect_to IS NOT NULL AND status_code IN (301, 308) AND state = 'processed'))",
         (run,),
     )
 
 
-def broken_links(reader: MapReader, run: int, examples: int = 3) -> tuple[list[BrokenLink], list[BrokenLink]]:
-    """Links on pages of quality domains, as `run` saw them, to dead and to permanently redirected pages.
+class BrokenLinks(NamedTuple):
+    """Links on quality domains by the fate of their targets. Each list: by quality domain, most pages first."""
 
-    Both lists are sorted by quality domain, most pages first.
-    """
+    gone: list[BrokenLink]
+    unreachable: list[BrokenLink]
+    moved: list[BrokenLink]
+
+
+def broken_links(reader: MapReader, run: int, examples: int = 3) -> BrokenLinks:
+    """Links on pages of quality domains, as `run` saw them, to pages that are gone, unreachable or moved."""
     rows = reader.rows(
         "SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id"
         f" FROM pages p CROSS JOIN links l ON l.id {pairs_of('p.id')}"
@@ -50,11 +66,12 @@ def broken_links(reader: MapReader, run: int, examples: int = 3) -> tuple[list[B
         count, first = found.get((kind, domain_id, target), (0, ()))
         found[kind, domain_id, target] = (count + 1, (*first, page) if len(first) < examples else first)
     ranked = sorted(found.items(), key=lambda item: (item[0][1], -item[1][0], item[0][2]))
-    dead, moved = (
-        [BrokenLink(domain, target, *pages) for (kind, domain, target), pages in ranked if kind == wanted]
-        for wanted in ("dead", "moved")
+    return BrokenLinks(
+        *(
+            [BrokenLink(domain, target, *pages) for (kind, domain, target), pages in ranked if kind == wanted]
+            for wanted in BrokenLinks._fields
+        )
     )
-    return dead, moved
 
 
 def moved_to(reader: MapReader, pages: Iterable[int]) -> dict[int, int]:

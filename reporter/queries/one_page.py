@@ -34,13 +34,13 @@ def page_by_id(reader: MapReader, page: int) -> PageRow | None:
     return PageRow(*row) if row else None
 
 
-def urls_of(reader: MapReader, pages: Iterable[int]) -> dict[int, tuple[str, str, int | None]]:
-    """(URL, state, status) of pages, by id."""
+def urls_of(reader: MapReader, pages: Iterable[int]) -> dict[int, tuple[str, str, int | None, str | None]]:
+    """(URL, state, status, error) of pages, by id."""
     answer = {}
     for page in set(pages):
-        row = reader.first("SELECT url, state, status_code FROM pages WHERE id = ?", (page,))
+        row = reader.first("SELECT url, state, status_code, error_message FROM pages WHERE id = ?", (page,))
         if row is not None:
-            answer[page] = (row[0], row[1], row[2])
+            answer[page] = (row[0], row[1], row[2], row[3])
     return answer
 
 

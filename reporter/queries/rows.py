@@ -24,11 +24,12 @@ class DomainRow(NamedTuple):
     robots_outcome: str | None
     crawl_delay: float | None
     lost_requests: int
+    first_seen_run: int = 1
 
 
 DOMAIN_COLUMNS = (  # of `domain_states`, as DomainRow has them
     "id, domain, class, run, coalesce(request_count, 0), coalesce(rate_limited, 0), closed_reason, closed_at_request,"
-    " robots_outcome, crawl_delay, lost_requests"
+    " robots_outcome, crawl_delay, lost_requests, coalesce(first_seen_run, 1)"
 )
 
 
@@ -55,8 +56,17 @@ class PageRow(NamedTuple):
     links_cut: int
 
 
+class SeedRow(NamedTuple):
+    """A seed's page, and the last page of its redirects (the same page, if there are none)."""
+
+    url: str
+    end: str
+    state: str
+    error: str | None
+
+
 class BrokenLink(NamedTuple):
-    """One target (dead, or permanently redirected) that pages of one quality domain link to."""
+    """One target (gone, unreachable or permanently redirected) that pages of one quality domain link to."""
 
     domain_id: int
     target: int

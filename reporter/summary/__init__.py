@@ -1,5 +1,7 @@
 """The Markdown summary of a run.
 
-write     the file
+close     the end of a run: its summaries, and the last words of the crawl
+write     one file
 markdown  PURE: figures become Markdown
+ending    PURE: figures become the last words
 """

@@ -19,6 +19,7 @@ from crawler.model.errors import SumiError
 from crawler.model.settings import EntryNote
 from crawler.workspace.atomic import write_atomically
 from reporter.summary import markdown
+from reporter.summary.ending import quoted
 from reporter.survey import survey
 
 
@@ -30,8 +31,11 @@ def write_summary(
     database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = ""
 ) -> None:
     """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
-    text = render(database, run=run, notes=notes, changes=changes)
-    path = Path(path)
+    write_text(Path(path), render(database, run=run, notes=notes, changes=changes))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a summary as a whole. Raises NotWritten."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode("utf-8", "replace"))
@@ -41,7 +45,7 @@ def write_summary(
 
 def render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = "") -> str:
     """The summary as text. `changes` is its section about an earlier run, as Markdown."""
-    return markdown.summary(survey(database, run), version(), notes, changes)
+    return markdown.summary(survey(database, run), version(), quoted(Path(database).name), notes, changes)
 
 
 def version() -> str:

@@ -238,7 +238,7 @@ def rich_map(path: Path) -> Path:
     b.link(home, "https://later.test/")
     b.db.execute(
         "INSERT INTO closed_families (id, run, domain, family, error, spare)"
-        " VALUES (1, 1, 'cal.test', 'cal.test/day?*', 'trap-query-variants: 200 visits', '[]')"
+        " VALUES (1, 1, 'friend.test', 'friend.test/day?*', 'trap-query-variants: 200 visits', '[]')"
     )
     b.db.execute("INSERT INTO quarantine VALUES ('fetcher-01', 1, 17, 'checksum does not match', 80)")
     return b.save()

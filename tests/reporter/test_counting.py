@@ -43,7 +43,7 @@ def test_the_first_table_agrees_with_the_others(counts: dict[tuple[int, str, int
     pages = page_figures(counts, _DOMAINS, 1)
     first = overall(pages, links=7, pages_in_all=sum(counts.values()) + 5)
     assert first.pages_crawled == sum(row.crawled for row in pages.depths) == sum(row.crawled for row in pages.domains)
-    assert first.domains_discovered == sum(row.new_domains for row in pages.depths)
+    assert first.domains_discovered == sum(row.domains for row in pages.depths)
     assert first.waiting == sum(row.waiting for row in pages.domains)
     assert (first.links, first.not_seen_again) == (7, 5)
 
@@ -62,7 +62,7 @@ def test_a_duration_is_that_of_the_times_as_they_are_shown() -> None:
 
 
 def test_pages_of_two_families_with_one_error_are_not_told_apart() -> None:
-    pages = page_figures({(2, "failed", 1, "trap-similar-paths"): 4}, _DOMAINS, 1)
+    pages = page_figures({(2, "failed", 1, "trap-similar-paths"): 4, (2, "processed", 1, None): 9}, _DOMAINS, 1)
     one = [("d2.test", "a/*", "trap-similar-paths: 9")]
     assert [trap.pages for trap in trap_figures(one, pages)] == [4]
     assert [trap.pages for trap in trap_figures([*one, ("d2.test", "b/*", "trap-similar-paths: 9")], pages)] == [

@@ -156,7 +156,7 @@ def test_a_summary_of_hostile_names_keeps_every_cell_in_place(tmp_path: Path) ->
         b.link("https://q.test/", f"https://found{number}.test/")
         b.domain(f"{number}{text}", closed_reason="rate-limited", closed_at_request=1, rate_limited=1)
         b.db.execute("INSERT INTO quarantine VALUES (?, 1, 0, ?, 1)", (f"w{number}", text))
-        b.db.execute("INSERT INTO closed_families VALUES (?, 1, ?, ?, ?, '')", (number, text, text, text))
+        b.db.execute("INSERT INTO closed_families VALUES (?, 1, ?, ?, ?, '')", (number, "q.test", text, text))
     rendered = render(b.save())
     tokens = _RENDERER.parse(rendered)
     kinds = {token.type for token in tokens} | {child.type for token in tokens for child in token.children or []}

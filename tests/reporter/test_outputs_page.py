@@ -36,7 +36,7 @@ def part(page: str, title: str) -> str:
 
 def names(value: object) -> set[str]:
     """Every fixed member name in a shape; names that are data (states, slugs, origins) are left out."""
-    free = {"states", "error_slugs", "dead_links"}
+    free = {"states", "error_slugs", "dead_links", "unreachable_links"}
     if isinstance(value, dict):
         inner = [names(each) for name, each in value.items() if name not in free]
         return set(value).union(*inner)

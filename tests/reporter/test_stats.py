@@ -45,6 +45,9 @@ def test_each_view_has_its_list_and_the_overall_figures(database: Path, by: str)
             "state": {"states"},
             "depth": {"depths"},
             "error": {"errors", "error_slugs"},
+            "seed": {"seeds"},
+            "link": {"links"},
+            "cut": {"cut_pages"},
         }[by]
     )
 
@@ -62,6 +65,8 @@ def test_domains_come_whole_in_json_and_cut_on_the_terminal(database: Path) -> N
         "depth_low": 0,
         "depth_high": 0,
         "closed": None,
+        "left": 0,
+        "why": None,
     }
     assert len(domains) > 40
     lines = stats(database, by="domain").splitlines()
@@ -71,7 +76,7 @@ def test_domains_come_whole_in_json_and_cut_on_the_terminal(database: Path) -> N
 
 @pytest.mark.parametrize("by", [None, *BY])
 def test_the_text_fits_a_screen(database: Path, by: str | None) -> None:
-    text = stats(database, by=by)
+    text = stats(database, by=by, name="map.db")
     assert text.endswith("\n")
     lines = text.splitlines()
     assert len(lines) <= 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from crawler.workspace.atomic import OWNER_ONLY
@@ -42,9 +43,12 @@ class BellPipe:
         return True
 
     def close(self) -> None:
+        """Stop listening. The pipe goes too: tools that copy folders of files stumble over pipes."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+            with suppress(OSError):
+                self.path.unlink()
 
 
 def ring(path: Path) -> None:

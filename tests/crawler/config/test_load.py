@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import pickle
 import re
 from pathlib import Path
@@ -15,18 +14,21 @@ from hypothesis import strategies as st
 
 from crawler.config import load as config_module
 from crawler.config.describe import describe
+from crawler.config.last_used import write_last_used
 from crawler.config.load import ConfigError, Mistake, load
 from crawler.config.template import TEMPLATE
 from crawler.config.warnings import warnings
 from crawler.model.settings import (
     Config,
     CrawlerSettings,
+    LimitSettings,
     NetworkSettings,
     OutputSettings,
     SpoolSettings,
     TrapSettings,
     UserAgentSettings,
 )
+from crawler.workspace.opening import open_workspace
 
 QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]\n'
 SEED_000 = """
@@ -125,7 +127,8 @@ def test_section_2_1_the_example_loads(read: Any, tmp_path: Path) -> None:
 
 def test_only_the_quality_list_is_needed_and_the_rest_has_its_defaults(read: Any) -> None:
     config = read(QUALITY)
-    assert config.crawler == CrawlerSettings()
+    assert config.crawler == CrawlerSettings(discovered_domain_requests=50)
+    assert config.limits == LimitSettings()
     assert config.user_agent == UserAgentSettings()
     assert config.network == NetworkSettings()
     assert config.traps == TrapSettings()
@@ -140,11 +143,12 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "network": NetworkSettings,
         "traps": TrapSettings,
         "spool": SpoolSettings,
+        "limits": LimitSettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():
         fields = {field.name.replace("_", "-") for field in dataclasses.fields(cls)} - {"resolve"}
-        assert set(config_module._TABLES[name]) == fields
+        assert set(config_module._TABLES[name]) - {"workspace-path"} == fields
 
 
 def test_every_default_is_a_value_that_its_key_allows() -> None:
@@ -152,8 +156,8 @@ def test_every_default_is_a_value_that_its_key_allows() -> None:
     for name, table in config_module._TABLES.items():
         group = getattr(config, name.replace("-", "_"))
         for key, check in table.items():
-            value = getattr(group, key.replace("-", "_"))
-            if value is None:
+            value = getattr(group, key.replace("-", "_"), None)
+            if value is None or key == "max-duration":  # none, and nothing to write for that
                 continue
             value = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
             check(value)
@@ -325,10 +329,49 @@ def test_section_2_2_seeds_are_a_list_that_is_not_empty(mistakes: Any, seeds: st
     assert one(mistakes(quality("example.com", seeds))).path == "quality[0].seeds"
 
 
-def test_section_2_2_a_quality_entry_without_seeds_or_domain_is_a_mistake(mistakes: Any) -> None:
-    assert one(mistakes('[[quality]]\ndomain = "example.com"')) == Mistake(
-        "quality[0].seeds", "nothing", 'a list of https URLs, not empty, like ["https://example.com/"]'
-    )
+def test_a_quality_entry_without_seeds_starts_from_its_front_page(read: Any) -> None:
+    assert read('[[quality]]\ndomain = "example.com"').quality[0].seeds == ("https://example.com/",)
+    assert read('[[quality]]\ndomain = "*.example.com"').quality[0].seeds == ("https://example.com/",)
+
+
+def test_seeds_may_come_from_a_file(read: Any, mistakes: Any, tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text("# ours\nhttps://example.com/a\n\nhttps://example.com/b  # the second\n")
+    entry = '[[quality]]\ndomain = "example.com"\nseeds-file = "urls.txt"\n'
+    assert read(entry).quality[0].seeds == ("https://example.com/a", "https://example.com/b")
+    both = entry + 'seeds = ["https://example.com/"]\n'
+    assert read(both).quality[0].seeds == ("https://example.com/", "https://example.com/a", "https://example.com/b")
+    (tmp_path / "urls.txt").write_text("# nothing\nhttps://other.test/\nexample.com\n")
+    assert [mistake.path for mistake in mistakes(entry)] == [
+        "quality[0].seeds-file, line 2",
+        "quality[0].seeds-file, line 3",
+    ]
+    (tmp_path / "urls.txt").write_text("# nothing\n")
+    assert "holds none" in one(mistakes(entry)).allowed
+    (tmp_path / "urls.txt").unlink()
+    assert "cannot be read" in one(mistakes(entry)).allowed
+
+
+def test_limits_are_numbers_durations_and_sizes(read: Any, mistakes: Any) -> None:
+    config = read(f'[limits]\nmax-pages = 5\nmax-domains = 6\nmax-duration = "1h 30m"\nmax-bytes = "2 GB"\n{QUALITY}')
+    assert config.limits == LimitSettings(5, 6, 5400, 2 * 10**9)
+    found = mistakes(f'[limits]\nmax-pages = -1\nmax-duration = 6\nmax-bytes = "2 apples"\n{QUALITY}')
+    assert [mistake.path for mistake in found] == ["limits.max-pages", "limits.max-duration", "limits.max-bytes"]
+    assert one(mistakes(f'[limits]\nmax-duration = "0s"\n{QUALITY}')).path == "limits.max-duration"
+
+
+def test_a_single_budget_holds_for_all_domains_and_none_gives_others_a_tenth(read: Any) -> None:
+    def budgets(text: str) -> tuple[int, int]:
+        crawler = read(f"[crawler]\n{text}\n{QUALITY}").crawler
+        return crawler.budget(is_quality=True), crawler.budget(is_quality=False)
+
+    assert budgets("") == (500, 50)
+    assert budgets("max-domain-requests = 300") == (300, 300)
+    assert budgets("max-domain-requests = 300\ndiscovered-domain-requests = 9") == (300, 9)
+    one_number = read(f"[crawler]\nmax-domain-requests = 500\n{QUALITY}")
+    assert one_number.map_hash == dataclasses.replace(one_number, crawler=CrawlerSettings()).map_hash
+
+
+def test_section_2_2_a_quality_entry_without_a_domain_is_a_mistake(mistakes: Any) -> None:
     assert one(mistakes('[[quality]]\nseeds = ["https://example.com/"]')).path == "quality[0].domain"
 
 
@@ -637,7 +680,12 @@ def test_relative_paths_start_from_the_config_file_and_the_workspace_option_from
     assert config.output.database_path == home / "data/a.db"
     assert config.output.summary_path == home / "crawl-summary.md"
     assert config.network.ca_bundle == home / "ca.pem"
-    assert config.workspace == here / "workspace"
+    assert config.workspace == home / "workspace", "the workspace belongs to the config"
+    open_workspace(here / "workspace").prepare()
+    write_last_used(dataclasses.replace(config, workspace=here / "workspace"))
+    assert load(path).workspace == here / "workspace", "a crawl of this config that lies here is found"
+    path.write_text(f'[output]\nworkspace-path = "own"\n{QUALITY}')
+    assert load(path).workspace == home / "own"
     assert load(path, workspace=Path("w")).workspace == here / "w"
     path.write_text(f'workspace = "w"\n{QUALITY}')
     assert load(path).workspace == home / "w"
@@ -764,7 +812,7 @@ def test_thousands_of_patterns_are_checked_in_time_and_warned_about_briefly(read
 
 def test_the_template_loads_and_is_what_the_defaults_say(read: Any) -> None:
     config = read(TEMPLATE)
-    assert config.crawler == CrawlerSettings()
+    assert config.crawler == CrawlerSettings(discovered_domain_requests=50)
     assert [entry.domain for entry in config.quality] == ["example.com", "*.example.org"]
     assert all("still the example's" in warning for warning in warnings(config))
 
@@ -773,7 +821,7 @@ def test_what_the_template_only_mentions_is_right_too(read: Any, tmp_path: Path)
     (tmp_path / "ca.pem").write_text("x")
     everything = re.sub(r'(?m)^# (\[|[a-z"*][^ ]* = )', r"\1", TEMPLATE)
     config = read(everything)
-    assert config.crawler == CrawlerSettings()
+    assert config.crawler == CrawlerSettings(discovered_domain_requests=50)
     assert config.traps == TrapSettings()
     assert config.spool == SpoolSettings()
     assert dataclasses.replace(config.network, ca_bundle=None, resolve=()) == NetworkSettings()
@@ -803,7 +851,7 @@ def test_describe_shows_classes_seeds_user_agent_limits_places_and_network(read:
         "1,000 ms",
         str(tmp_path / "sumi-ripple.db"),
         str(tmp_path / "crawl-summary.md"),
-        os.path.join(os.getcwd(), "workspace"),  # noqa: PTH109, PTH118
+        str(tmp_path / "workspace"),
         "*.test → 127.0.0.1:1",
     ):
         assert words in text

@@ -39,6 +39,14 @@ class Terminal:
         self.screen.resize(lines, columns)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
+    def reflow(self, columns: int, lines: int = 24) -> None:
+        """Make it narrower as most terminals do: lines that are too long are broken, the cursor stays at the end."""
+        shown = [line.rstrip() for line in self.screen.display[: self.screen.cursor.y + 1]]
+        self.screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self.screen)
+        self._stream.feed("\r\n".join(shown).encode())
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
     def type(self, keys: bytes) -> None:
         os.write(self._master, keys)
 

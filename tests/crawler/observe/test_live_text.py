@@ -15,28 +15,38 @@ from tests.crawler.observe.beats import NOW, beat, seen
 
 def test_a_plain_line_holds_all_the_facts(workspace: FileWorkspace) -> None:
     assert plain_line(seen(workspace), 12.34, 83) == (
-        "run #3 · 1,234 pages done (12.3/s) · 4,321 waiting · 7 in flight · 1 error · 1:23"
+        "run #3 · 1,200 pages crawled (12.3/s) · 1 failed · 4,321 waiting · 7 in flight · 5,678 known · 1:23"
     )
 
 
 def test_the_view_shows_every_stage(workspace: FileWorkspace) -> None:
     text = "\n".join(line for line, _ in view_lines(seen(workspace), 12.34, 83))
-    assert "1,234 pages done" in text and "12.3 pages/s" in text
-    assert "4,321 waiting" in text and "7 in flight" in text and "1 error" in text
+    assert "1,200 pages crawled" in text and "12.3 pages/s" in text
+    assert "4,321 waiting" in text and "7 in flight" in text and "1 failed" in text
     assert "scheduler  running, 4 domains active, 12,000 waiting" in text
     assert "fetchers   2 running, 1,000 requests" in text
     assert "ingest     running, 2 KiB to apply" in text
 
 
-def test_no_line_of_the_view_is_longer_than_sixty_columns(workspace: FileWorkspace) -> None:
-    huge = {"pages": 10**12, "known": 10**12, "links": 10**14, "frontier": 10**12, "errors": 10**12, "backlog": 10**15}
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_the_view_uses_the_columns_that_there_are_and_no_more(workspace: FileWorkspace, width: int) -> None:
+    lines = [line for line, _ in view_lines(seen(workspace), 12.34, 83, width)]
+    assert len(lines[0]) == width and lines[0].endswith("1:23"), "the clock stands at the right edge"
+    huge = {
+        "crawled": 10**12,
+        "known": 10**12,
+        "links": 10**14,
+        "frontier": 10**12,
+        "errors": 10**12,
+        "backlog": 10**15,
+    }
     beat(workspace, "ingest", huge)
     beat(workspace, "fetcher-01", {"next_due": {"domain": "x" * 250, "seconds": 0.1}})
     beat(workspace, "fetcher-02", {})
     beat(workspace, "scheduler", {}, age=500)
     for flag in (None, "scheduler", "fetcher", "ingest"):
         workspace.layout.flag("pause", flag).touch()
-        assert all(len(line) <= 60 for line, _ in view_lines(seen(workspace), 10**9, 10**9))
+        assert all(len(line) <= width for line, _ in view_lines(seen(workspace), 10**9, 10**9, width))
 
 
 def test_a_stage_without_a_heartbeat_is_not_running(workspace: FileWorkspace) -> None:
@@ -54,7 +64,7 @@ def test_one_is_not_many_and_before_the_second_value_there_is_no_rate(workspace:
     beat(workspace, "scheduler", {"active_domains": 1, "waiting_domains": 0})
     text = "\n".join(line for line, _ in view_lines(seen(workspace), None, 83))
     assert "1 domain active" in text and "pages/s" not in text
-    assert plain_line(seen(workspace), None, 83).startswith("run #3 · 1,234 pages done · 4,321 waiting")
+    assert plain_line(seen(workspace), None, 83).startswith("run #3 · 1,200 pages crawled · 1 failed · 4,321 waiting")
 
 
 def test_a_pause_is_shown_with_the_command_that_ends_it(workspace: FileWorkspace) -> None:
@@ -71,7 +81,7 @@ def test_while_nothing_is_in_flight_the_next_domain_is_named(workspace: FileWork
 
 def test_before_the_first_heartbeat_there_is_something_to_show(tmp_path: Path) -> None:
     empty = observe(FileWorkspace(tmp_path / "nowhere"), NOW)
-    assert plain_line(empty, 0, 0).startswith("starting · 0 pages done")
+    assert plain_line(empty, 0, 0).startswith("starting · 0 pages crawled")
     lines = view_lines(empty, 0, 0)
     assert [line for line in lines if "starting" in line[0]][1:] == [
         ("  scheduler  starting", "dim"),

@@ -89,6 +89,37 @@ def test_the_view_is_below_the_log_lines_and_is_drawn_in_place(
     assert terminal.is_restored()
 
 
+def _is_one_view(text: str, columns: int) -> bool:
+    """Is there one view on the screen, as wide as the screen, with no leftovers of another?"""
+    heads = [line for line in text.splitlines() if line.startswith("Sumi-Ripple")]
+    is_wide = len(heads) == 1 and len(heads[0]) == columns - 1
+    return is_wide and all(text.count(word) == 1 for word in ("crawled", "known", "fetchers", "ingest"))
+
+
+def test_a_terminal_that_breaks_the_old_lines_when_it_is_made_narrower_keeps_no_debris(
+    workspace: FileWorkspace, script: str, tmp_path: Path
+) -> None:
+    terminal = Terminal([script, str(workspace.layout.root)], tmp_path)
+    terminal.read_until(lambda text: "above the view" in text and _is_one_view(text, 80))
+    terminal.reflow(50)
+    assert not _is_one_view(terminal.text(), 50), "its rows are broken in two"
+    terminal.type(b"again\n")
+    terminal.read_until(lambda text: _is_one_view(text, 50))
+    assert "above the view" in terminal.text(), "no more was erased than the view"
+    terminal.type(b"end\n")
+    assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_view_is_as_wide_as_the_terminal(
+    workspace: FileWorkspace, script: str, tmp_path: Path, columns: int
+) -> None:
+    terminal = Terminal([script, str(workspace.layout.root)], tmp_path, columns)
+    terminal.read_until(lambda text: _is_one_view(text, columns))
+    terminal.type(b"end\n")
+    assert terminal.wait() == 0
+
+
 def test_the_view_is_right_after_the_terminal_was_made_narrower(
     workspace: FileWorkspace, script: str, tmp_path: Path
 ) -> None:
@@ -96,16 +127,10 @@ def test_the_view_is_right_after_the_terminal_was_made_narrower(
     # Drawn at the start, by `show` and by `say`. A late draw for 80 columns would wrap on the narrower screen.
     terminal.read_until(lambda text: terminal.raw.count(b"Sumi-Ripple") >= 3 and "ingest" in text)
     for columns in (62, 80, 40):
-        drawn = terminal.raw.count(b"Sumi-Ripple")
         terminal.resize(columns)
         terminal.type(b"again\n")
-        terminal.read_until(lambda text, drawn=drawn: terminal.raw.count(b"Sumi-Ripple") > drawn)  # type: ignore[misc]
         # A view for the width before may still be on its way, and be torn: it must not stay.
-        terminal.read_until(
-            lambda text: (
-                text.count("Sumi-Ripple") == 1 and all(text.count(word) == 1 for word in ("fetchers", "ingest"))
-            )
-        )
+        terminal.read_until(lambda text, columns=columns: _is_one_view(text, columns), 20)  # type: ignore[misc]
     terminal.type(b"end\n")
     assert terminal.wait() == 0
     assert terminal.is_restored()

@@ -12,7 +12,7 @@ def test_heartbeats_that_cannot_be_read_are_skipped(workspace: FileWorkspace) ->
     workspace.layout.status_of("ingest").write_bytes(b'{"torn')
     workspace.layout.status_of("fetcher-01").write_bytes(b"[]")
     workspace.layout.status_of("fetcher-02").write_bytes(b'{"name": "fetcher-02", "at": 5, "facts": "none"}')
-    assert plain_line(seen(workspace), 0, 0).startswith("run #3 · 0 pages done")
+    assert plain_line(seen(workspace), 0, 0).startswith("run #3 · 0 pages crawled")
 
 
 def test_a_snapshot_sums_the_figures_of_running_processes(workspace: FileWorkspace) -> None:

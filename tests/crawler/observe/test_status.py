@@ -8,12 +8,15 @@ from crawler.observe.status import Status
 from crawler.workspace.files.file_workspace import FileWorkspace
 
 
-def test_status_in_words_fits_eighty_columns(workspace: FileWorkspace) -> None:
+def test_status_in_words_fits_the_columns_that_there_are_and_is_whole_in_a_pipe(workspace: FileWorkspace) -> None:
     workspace.layout.flag("pause").touch()
     role = workspace.take_role("fetcher-01")
+    for width in (60, 80, 120):
+        assert all(len(text) <= width for text, _ in Status(workspace).lines(width))
     lines = [text for text, _ in Status(workspace).lines()]
     role.release()
-    assert all(len(line) <= 80 for line in lines)
+    assert not any("…" in line for line in lines)
+    assert str(workspace.layout.root) in lines[0]
     text = "\n".join(lines)
     assert "run #3 running" in text and "fetcher-01    running, pid 7" in text
     assert "all stages paused by the flag file pause" in text

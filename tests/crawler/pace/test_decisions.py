@@ -209,13 +209,13 @@ def test_no_sequence_brings_two_requests_closer_than_delay_crawl_delay_and_pause
 def test_a_larger_budget_or_allowance_lifts_a_closure() -> None:
     small, large = (Config(crawler=CrawlerSettings(max_domain_requests=n, max_crawl_delay=n)) for n in (500, 501))
     for reason in ("request-limit", "crawl-delay"):
-        assert is_in_force(Closure(reason, 500, 500), small)
-        assert not is_in_force(Closure(reason, 500, 500), large)
-    assert is_in_force(Closure("rate-limited", 3), large)
+        assert is_in_force(Closure(reason, 500, 500), small, 500)
+        assert not is_in_force(Closure(reason, 500, 500), large, 501)
+    assert is_in_force(Closure("rate-limited", 3), large, 501)
 
 
 def test_a_closure_for_an_unknown_reason_is_not_in_force() -> None:
-    assert not is_in_force(Closure("bad-mood", 3), Config())
+    assert not is_in_force(Closure("bad-mood", 3), Config(), 500)
 
 
 def test_the_fair_share_covers_the_limit_and_is_never_nothing() -> None:

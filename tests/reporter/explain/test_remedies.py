@@ -21,7 +21,7 @@ from reporter.explain.explanation import explain
         ("https://ads.test/never", '"ads.test" must leave [[blacklist]]'),
         ("https://hub.test/never", '"hub.test" must leave [[stub]]'),
         ("https://denied.test/never", "robots.txt must allow it (now: Disallow: /)"),
-        ("https://cal.test/day?n=9", "[traps] max-query-variants must be raised (it is 200"),
+        ("https://friend.test/day?n=9", "[traps] max-query-variants must be raised (it is 200"),
         ("https://never.test/a/a/a/a/a/a", "[traps] max-path-repeats must be raised (it is 3"),
     ],
 )

@@ -25,7 +25,7 @@ def test_a_chain_of_permanent_redirects_is_followed_to_its_end_and_a_loop_is_lef
     with open_map(builder.save()) as reader:
         domain_links.mark_quality(reader, overview.domains(reader).values())
         broken_links.mark_broken(reader, 1)
-        gone, moved = broken_links.broken_links(reader, 1)
+        gone, _, moved = broken_links.broken_links(reader, 1)
         ends = broken_links.moved_to(reader, [numbers[0], numbers[1], numbers[2], numbers[3]])
     assert [(link.target, link.pages, link.examples) for link in gone] == [(dead, 1, (numbers[2],))]
     assert [link.target for link in moved] == [numbers[0]]  # the redirects themselves are no links to mend
