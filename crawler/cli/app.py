@@ -85,7 +85,7 @@ _command(
 _command(short_help="Run the scheduler alone.")(stage_commands.schedule)
 _command(short_help="Run fetchers alone.")(stage_commands.fetch)
 _command(short_help="Run the ingest alone.")(stage_commands.ingest)
-_command()(map_commands.report)
+_command(short_help="Write the summary of the database.")(map_commands.report)
 _command(
     short_help="Rebuild the map from the result spools.",
     epilog="\b\nExample:\n  sumi-ripple replay my.toml --into other.db",

@@ -68,18 +68,62 @@ def _is_toml(path: Path) -> bool:
     return True
 
 
+RunOption = Annotated[
+    int | None,
+    typer.Option("--run", metavar="N", min=1, help="Show this run. [default: the newest]", show_default=False),
+]
+
+
+def map_of(config: Config, run: int | None) -> Path | None:
+    """The map of this run alone; None where the database shows that run (or none is asked for). Raises NoSuchRun."""
+    from crawler.database.run_log import recorded_runs
+    from ingest.run_maps import map_of_run
+
+    if run is None:
+        return None
+    runs = recorded_runs(config.output.database_path)
+    if runs.find(run) == runs.runs[-1]:
+        return None
+    progress = Progress()
+    try:
+        return map_of_run(config, run, progress)
+    finally:
+        progress.end()
+
+
+def _map_of_run(path: Path, workspace: Path | None, run: int | None) -> tuple[Path, bool]:
+    """The database to read, and whether it holds that run alone. `path` is a config, or a database without --run."""
+    if run is None:
+        return database_of(path, workspace), False
+    if path.suffix != ".toml" and not _is_toml(path):
+        raise UsageError("--run needs the config file: the run is rebuilt from its result spools")
+    config = load_config(path, workspace)
+    own = map_of(config, run)
+    return own or config.output.database_path, own is not None
+
+
 def report(
     config: ConfigArgument,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the run first.")] = False,
+    run: RunOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Write the summary of the database."""
+    """Write the summary of the database; of an earlier run, into a file of its own (crawl-summary.run-N.md)."""
     loaded = load_config(config, workspace)
+    own = map_of(loaded, run)
+    if own is not None:
+        from reporter.summary.write import write_summary
+
+        path = loaded.output.summary_path
+        path = path.with_name(f"{path.stem}.run-{run}{path.suffix}")
+        write_summary(own, path, notes=loaded.entry_notes)
+        typer.echo(f"Summary written to {path}")
+        return
     if wait:
         from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import RunStatus, read_run
 
-        while (run := read_run(open_workspace(loaded.workspace))) is None or run.status is not RunStatus.COMPLETED:
+        while (now := read_run(open_workspace(loaded.workspace))) is None or now.status is not RunStatus.COMPLETED:
             time.sleep(0.5)
     write_summary_of(loaded)
 
@@ -211,6 +255,8 @@ def stats(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show lists in full.")] = False,
     as_json: JsonOption = False,
+    run: RunOption = None,
+    workspace: WorkspaceOption = None,
 ) -> None:
     """Show the figures of the summary, as a table or as JSON."""
     from crawler.observe.wrapping import terminal_width
@@ -219,9 +265,8 @@ def stats(
 
     if by is not None and by not in BY:
         raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
-    text = figures(
-        database_of(config), by, as_json, is_uncut=everything, name=str(config), width=terminal_width(sys.stdout)
-    )
+    database = _map_of_run(config, workspace, run)[0]
+    text = figures(database, by, as_json, is_uncut=everything, name=str(config), width=terminal_width(sys.stdout))
     typer.echo(text, nl=False)
 
 
@@ -236,6 +281,7 @@ def explain(
         ),
     ],
     as_json: JsonOption = False,
+    run: RunOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Explain a URL's state in the map: class, state, depths with a shortest path, robots.txt, links to it.
@@ -250,8 +296,14 @@ def explain(
     if len(urls) != 1 or len(configs) > 1:
         raise UsageError("give one URL and at most one config (a .toml file)")
     config = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
+    own = map_of(config, run)
+    if own is not None and run is not None:
+        from crawler.database.run_log import recorded_runs
+        from ingest.run_maps import rules_of_run
+
+        config = rules_of_run(config, recorded_runs(config.output.database_path).find(run))
     try:
-        found = explain_url(config, config.output.database_path, urls[0])
+        found = explain_url(config, own or config.output.database_path, urls[0])
     except UrlError as problem:
         raise UsageError(f"{problem}; write the whole URL, like https://example.com/page") from None
     typer.echo(found.json() if as_json else found.text(), nl=False)
@@ -309,9 +361,8 @@ def export(
             "--domain", metavar="PATTERN", help="Only this domain: example.com, or *.example.com.", show_default=False
         ),
     ] = None,
-    run: Annotated[
-        int | None, typer.Option("--run", metavar="N", min=1, help="Only pages found in this run.", show_default=False)
-    ] = None,
+    run: RunOption = None,
+    workspace: WorkspaceOption = None,
     around: Annotated[
         str | None,
         typer.Option(
@@ -339,20 +390,20 @@ def export(
         raise UsageError(f"{name or 'a file without an ending'} is not a format; the formats are {', '.join(FORMATS)}")
     if steps is not None and around is None:
         raise UsageError("--steps counts from a domain: give it with --around DOMAIN")
+    is_database = run is not None and config.suffix != ".toml" and not _is_toml(config)
+    database, is_own = (database_of(config), False) if is_database else _map_of_run(config, workspace, run)
     filters = Filters(
         depth=depth,
         classes=tuple(classes or ()),
         states=tuple(states or ()),
         domain=domain,
-        run=run,
+        run=None if is_own else run,
         around=around,
         steps=1 if steps is None else steps,
         self_loops=not no_self_loops,
     )
-    require_something(database_of(config), filters)
-    found = write_export(
-        database_of(config), target if target else sys.stdout.buffer, format=name, level=level, filters=filters
-    )
+    require_something(database, filters)
+    found = write_export(database, target if target else sys.stdout.buffer, format=name, level=level, filters=filters)
     if target:
         files = " and ".join(str(path) for path in found.files)
         typer.echo(f"Wrote {counted(found.nodes, level)} and {counted(found.edges, 'link')} to {files}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from crawler.model.settings import Config
 from crawler.model.urls import domain_of, normalize, without_www
 from crawler.rules.lists import Classifier, DomainClass, PatternList
+from crawler.rules.subdomains import is_public_suffix
 
 _SMALL_DELAY = 500
 _LARGE_BUDGET = 100_000
@@ -97,7 +98,11 @@ def _same_seeds(config: Config) -> Iterable[str]:
 def _wide_patterns(config: Config) -> Iterable[str]:
     for name, patterns in _lists(config):
         for pattern in patterns:
-            if pattern.startswith("*.") and "." not in pattern[2:] and pattern not in ("*.localhost", "*.test"):
+            if (
+                pattern.startswith("*.")
+                and pattern not in ("*.localhost", "*.test")
+                and is_public_suffix(pattern.removeprefix("*."))
+            ):
                 yield f"{pattern} ({name}) means every domain that ends in .{pattern[2:]}"
 
 

@@ -30,6 +30,11 @@ def registered_domain(host: str) -> str | None:
     return found
 
 
+def is_public_suffix(name: str) -> bool:
+    """Is this a name below which anybody can register a domain: `com`, `co.uk`, `github.io`?"""
+    return registered_domain(name) is None and not _ADDRESS.fullmatch(name)
+
+
 def subdomains_of(base: str, limit: int) -> Family:
     """The family of all hosts under a registered domain."""
     error = f"trap-subdomains: {limit:,} host{'' if limit == 1 else 's'} under {base} were visited in this run"
@@ -53,4 +58,4 @@ def named_hosts(config: Config) -> frozenset[str]:
     return frozenset([*exact, *map(domain_of, seeds)])
 
 
-__all__ = ["is_subdomain_family", "is_under", "named_hosts", "registered_domain", "subdomains_of"]
+__all__ = ["is_public_suffix", "is_subdomain_family", "is_under", "named_hosts", "registered_domain", "subdomains_of"]

@@ -76,6 +76,24 @@ def test_diff_shows_what_changed_between_two_runs(
     summary = (folder / "summary.md").read_text()
     assert "## Changes Since Run 1\n" in summary and "### Pages that died (1)" in summary
     capsys.readouterr()
+    for run, crawled, state in ((1, 4, "processed"), (2, 5, "dead_link")):
+        assert called("stats", "my.toml", "--run", str(run), "--json") == 0
+        figures = orjson.loads(capsys.readouterr().out)
+        assert (figures["run"]["id"], figures["overall"]["pages_crawled"]) == (run, crawled)
+        assert called("explain", "https://one.test/0", "my.toml", "--run", str(run), "--json") == 0
+        assert orjson.loads(capsys.readouterr().out)["state"] == state
+        assert called("export", "my.toml", f"run{run}.jsonl", "--run", str(run)) == 0
+        assert capsys.readouterr().out.startswith("Wrote ")
+        assert f'"state":"{state}"' in (folder / f"run{run}.jsonl").read_text().split("one.test/0", 1)[1]
+    assert called("report", "my.toml", "--run", "1") == 0
+    assert "**Run ID:** 1" in (folder / "summary.run-1.md").read_text()
+    assert (folder / "summary.md").read_text() == summary
+    for command in ("stats", "report", "export"):
+        capsys.readouterr()
+        assert called(command, "my.toml", "--run", "9") == 1
+        assert "there is no run 9; the runs are 1, 2" in capsys.readouterr().err
+    assert called("stats", "map.db", "--run", "1") == 2
+    assert "--run needs the config file" in capsys.readouterr().err
     for arguments, code, words in (
         (("my.toml", "2", "1"), 2, "earlier run first"),
         (("my.toml", "1"), 2, "two runs"),

@@ -776,6 +776,8 @@ def test_a_harmless_config_has_no_warnings(read: Any) -> None:
         (quality("example.com", '["https://example.com/x"]'), "in the quality list twice; its seeds were put together"),
         ('[[stub]]\ndomain = "a.test"\n[[stub]]\ndomain = "A.test"', "a.test is there twice"),
         ('[[blacklist]]\ndomain = "*.com"', "every domain that ends in .com"),
+        ('[[blacklist]]\ndomain = "*.co.uk"', "every domain that ends in .co.uk"),
+        ('[[stub]]\ndomain = "*.github.io"', "every domain that ends in .github.io"),
         ("[crawler]\nminimum-time-on-page = 100", "10 times a second"),
         ("[crawler]\nmax-domain-requests = 1000000", "busy for 11.6 days"),
         ("[crawler]\nmax-depth = 50", "most of the web"),
