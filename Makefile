@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl test lint bench bench-growth torture clean
+.PHONY: help setup crawl test lint bench bench-growth torture fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -50,6 +50,9 @@ bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the m
 
 torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS))
+
+fuzz: $(STAMP) ## random input for every reader of strangers' bytes (SECONDS=60, SEED=0)
+	@$(BIN)/python -m tests.fuzz.run $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove the environment and caches (never your workspace or databases)
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so

@@ -25,9 +25,11 @@ ERROR_WORDS: dict[str, str] = {
     "client-errors": "Refused by the Server (4xx)",
     "content-mismatch": "Not HTML",
     "too-large": "Too Large",
+    "too-costly": "Too Slow or Costly to Read",
     "bad-answers": "Unreadable Answers",
     "traps": "Crawler Traps",
     "never-answered": "Not Visited (No Page There Could Be Crawled)",
+    "local-shortage": "Shortage on This Machine",
     "other": "Other",
 }
 ALWAYS_SHOWN = ("dead-links", "rate-limited", "connection-refused", "timeout", "robots-denied", "other")
@@ -52,6 +54,9 @@ _BY_SLUG = {
     "bad-encoding": "bad-answers",
     "content-mismatch": "content-mismatch",
     "too-large": "too-large",
+    "too-slow": "too-costly",
+    "too-costly": "too-costly",
+    "local-shortage": "local-shortage",
     "rate-limited": "rate-limited",
 }
 

@@ -316,7 +316,7 @@ def test_every_package_tells_its_part_of_the_journey(name: str) -> None:
 
 def test_tests_mirror_the_packages() -> None:
     """A test file is found by its module's name; what is about no single module says so in its own place."""
-    aside = {"tests.pipeline", "tests.torture", "tests.benchmarks", "tests"}
+    aside = {"tests.pipeline", "tests.torture", "tests.benchmarks", "tests.fuzz", "tests"}
     for path in (ROOT / "tests").rglob("test_*.py"):
         place = ".".join(path.parent.relative_to(ROOT).parts)
         if place not in aside:

@@ -47,7 +47,7 @@ _DELAY = {"crawl-delay", "crawldelay", "crawl delay"}
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _LINE = re.compile(r"[^\r\n]+")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|([^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=])")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|(%|[^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=%]+)")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#;]*")
 
@@ -230,7 +230,7 @@ def _normal(text: str) -> str:
 def _spell(match: re.Match[bytes]) -> bytes:
     code = match[1]
     if code is None:
-        return b"%%%02X" % match[2][0]
+        return b"%" + match[2].hex("%").upper().encode()
     value = int(code, 16)
     return bytes((value,)) if value in _UNRESERVED else b"%" + code.upper()
 
