@@ -144,7 +144,7 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
             'A longer minimum-time-on-page, or [crawler] on-429 = "wait", may help.',
         ]
     if state == PageState.REQUEST_LIMIT_HIT:
-        return [f"{_budget_words(config, facts)}, or wait for the next run, which visits pages never visited first."]
+        return [f"{_budget_words(config, facts)}, or wait for the next run."]
     if slug == "robots-denied":
         return [_denied(facts)]
     if slug.startswith("trap"):

@@ -4,7 +4,7 @@
 
 Each input must be read without an unexpected error, within `MOST_CPU` seconds, and without the process growing by
 more than `MOST_MEMORY`. The inputs are made by grammars of tags, headers, chunks, rules and URLs, so that they get
-past the first checks. An input that breaks a rule is made as small as it can be and printed; it becomes a test of that code.
+past the first checks. An input that breaks a rule is made as small as it can be and printed; it becomes a test.
 """
 
 from __future__ import annotations
