@@ -65,7 +65,7 @@ def ranked(
     open_.sort(key=lambda row: (-row[1], -row[2], depths.get(row[0], nowhere), domains[row[0]].domain))
     first = open_[:limit]
     candidate_rows.mark_candidates(reader, (number for number, _, _ in first))
-    states = _by_domain(candidate_rows.page_states(reader, run))
+    states = candidate_rows.counted_states(candidate_rows.page_states(reader, run))
     titles = candidate_rows.front_titles(reader)
     samples = candidate_rows.referrers(reader, run, REFERRERS)
     urls = urls_of(reader, {page for pairs in samples.values() for pair in pairs for page in pair})
@@ -87,17 +87,7 @@ def ranked(
     return found, len(open_)
 
 
-States = Counter[tuple[str, str | None]]  # (state, slug of the error) → pages
-
-
-def _by_domain(rows: list[tuple[int, str, str | None, int]]) -> dict[int, States]:
-    found: dict[int, States] = {}
-    for domain, state, slug, count in rows:
-        found.setdefault(domain, Counter())[state, slug] += count
-    return found
-
-
-def reasons(states: States) -> tuple[str, ...]:
+def reasons(states: Mapping[tuple[str, str | None], int]) -> tuple[str, ...]:
     """Why pages of a domain were not crawled, most pages first; empty if all were."""
     why: Counter[str] = Counter()
     for (state, slug), count in states.items():

@@ -116,6 +116,7 @@ PURE_MODULES = {
     "reporter.diff.run_changes",
     "reporter.error_categories",
     "reporter.escape",
+    "reporter.explain.domain_facts",
     "reporter.explain.facts",
     "reporter.explain.wording",
     "reporter.export.formats",

@@ -275,7 +275,8 @@ def explain(
         list[str],
         typer.Argument(
             metavar="URL [CONFIG]",
-            help="The URL; and the config file, unless it is the one that ./workspace was last crawled with.",
+            help="The URL, or a bare domain; and the config file, unless it is the one that ./workspace was last"
+            " crawled with.",
             autocompletion=complete_config,
             show_default=False,
         ),
@@ -286,9 +287,11 @@ def explain(
 ) -> None:
     """Explain a URL's state in the map: class, state, depths with a shortest path, robots.txt, links to it.
 
-    Also says what would have to change for it to be crawled. A URL that was never found is explained too.
+    Also says what would have to change for it to be crawled. A URL that was never found is explained too. A bare
+    domain (example.org) is explained as a whole.
     """
     from crawler.model.urls import UrlError
+    from reporter.explain.domain_explanation import explain_domain
     from reporter.explain.explanation import explain as explain_url
 
     configs = [word for word in words if word.endswith(".toml")]
@@ -302,11 +305,29 @@ def explain(
         from ingest.run_maps import rules_of_run
 
         config = rules_of_run(config, recorded_runs(config.output.database_path).find(run))
+    database = own or config.output.database_path
+    domain = _bare_domain(urls[0])
+    if domain is not None:
+        facts = explain_domain(config, database, domain)
+        typer.echo(facts.json() if as_json else facts.text(), nl=False)
+        return
     try:
-        found = explain_url(config, own or config.output.database_path, urls[0])
+        found = explain_url(config, database, urls[0])
     except UrlError as problem:
         raise UsageError(f"{problem}; write the whole URL, like https://example.com/page") from None
     typer.echo(found.json() if as_json else found.text(), nl=False)
+
+
+def _bare_domain(word: str) -> str | None:
+    """The domain that a word without scheme and path names, as keys write it; None for anything else."""
+    from crawler.config import checks
+    from crawler.model.urls import without_www
+
+    try:
+        pattern = str(checks.domain_pattern(word))
+    except checks.Bad:
+        return None
+    return None if pattern.startswith("*.") or "." not in pattern else without_www(pattern)
 
 
 def last_config(given: Path | None) -> Config:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from crawler.database.format import LINK_REDIRECT
@@ -41,6 +42,14 @@ def page_states(reader: MapReader, run: int) -> list[tuple[int, str, str | None,
             (run,),
         )
     ]
+
+
+def counted_states(rows: Iterable[tuple[int, str, str | None, int]]) -> dict[int, Counter[tuple[str, str | None]]]:
+    """Domain id → pages by (state, slug of the error), of the rows of `page_states`."""
+    found: dict[int, Counter[tuple[str, str | None]]] = {}
+    for domain, state, slug, count in rows:
+        found.setdefault(domain, Counter())[state, slug] += count
+    return found
 
 
 def front_titles(reader: MapReader) -> dict[int, str]:

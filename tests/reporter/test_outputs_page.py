@@ -15,6 +15,7 @@ from reporter.diff import diff_views
 from reporter.diff.run_changes import Change, Changes, ComparedRun, Kind
 from reporter.explain import explanation as explain
 from reporter.explain import facts
+from reporter.explain.domain_explanation import explain_domain
 from reporter.export import formats
 from reporter.export.levels import DomainGraph, PageGraph
 from reporter.map import map_data
@@ -88,6 +89,12 @@ def test_every_member_of_an_explanation_is_described(page: str, database: Path) 
         for name in names(json.loads(explain.explain(config_for(), database, url).json())):
             assert f"`{name}`" in text, name
     assert f"version {facts.VERSION}" in text
+
+
+def test_every_member_of_a_domain_explanation_is_described(page: str, database: Path) -> None:
+    text = part(page, "Explain")
+    for name in names(json.loads(explain_domain(config_for(), database, "friend.test").json())):
+        assert f"`{name}`" in text, name
 
 
 def test_every_attribute_of_an_export_is_described(page: str) -> None:

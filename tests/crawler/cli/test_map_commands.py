@@ -50,6 +50,10 @@ def test_the_map_of_a_crawl_can_be_read(
     assert "Summary written to" in capsys.readouterr().out
     assert called("explain", "https://tea-almanac.test/", *flags) == 0
     assert "class         quality" in capsys.readouterr().out
+    assert called("explain", "moss-notes.test", "demo.toml", *flags) == 0
+    assert "linked from   2 quality domains, 3 links" in capsys.readouterr().out
+    assert called("explain", "www.moss-notes.test", "demo.toml", "--json", *flags) == 0
+    assert orjson.loads(capsys.readouterr().out)["domain"] == "moss-notes.test"
     assert called("export", "demo.toml", "map.gexf") == 0
     assert "map.gexf" in capsys.readouterr().out
     near = ("export", "demo.toml", "near.csv", "--level", "domain", "--no-self-loops", "--around")

@@ -1,0 +1,80 @@
+"""`sumi-ripple explain example.org`: a whole domain: its class, its pages, who links there, and what would change it.
+
+    explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation
+
+`domain` is a host as keys write it. The database need not exist (yet).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from crawler.database.reader import MapReader, open_map
+from crawler.model.settings import Config
+from crawler.model.states import PageState
+from crawler.rules.lists import Classifier
+from reporter.candidates import REFERRERS, reasons
+from reporter.explain.config_lines import line_of
+from reporter.explain.domain_facts import DomainExplanation
+from reporter.figures import Referrer
+from reporter.queries import candidate_rows, domain_links, one_page, overview
+
+_LISTS = {"quality": "quality", "blacklisted": "blacklist", "stubbed": "stub"}
+
+
+def explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation:
+    """Everything about one domain."""
+    verdict = Classifier(config).classify(domain)
+    rule_list = _LISTS.get(verdict.klass)
+    note = next((n for n in config.entry_notes if n.list_name == rule_list and n.domain == verdict.rule), None)
+    facts = DomainExplanation(
+        domain=domain,
+        klass=str(verdict.klass),
+        rule=verdict.rule,
+        rule_list=rule_list,
+        rule_line=line_of(config.source, rule_list, verdict.rule) if rule_list and verdict.rule else None,
+        config=str(config.source) if config.source else None,
+        note=note.note if note else "",
+        tags=note.tags if note else (),
+    )
+    if database is None or not database.exists():
+        return facts
+    with open_map(database) as reader:
+        return _with_map(reader, facts)
+
+
+def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
+    runs = overview.runs(reader)
+    found = one_page.domain_by_name(reader, facts.domain)
+    run = runs[-1].id if runs else None
+    if found is None or run is None:
+        return facts.known(newest_run=run)
+    row, _, robots_at = found
+    candidate_rows.mark_candidates(reader, [row.id])
+    pages = candidate_rows.page_states(reader, run)
+    domain_links.mark_quality(reader, overview.domains(reader).values())
+    linked = next((each for each in domain_links.linked_by_quality(reader) if each[0] == row.id), (row.id, 0, 0))
+    samples = candidate_rows.referrers(reader, run, REFERRERS).get(row.id, [])
+    urls = one_page.urls_of(reader, {page for pair in samples for page in pair})
+    is_current = row.run == run
+    states = candidate_rows.counted_states(pages).get(row.id, Counter())
+    return facts.known(
+        newest_run=run,
+        is_known=True,
+        class_in_map=row.klass,
+        last_run=row.run,
+        title=candidate_rows.front_titles(reader).get(row.id),
+        depth=candidate_rows.least_depths(reader, run).get(row.id),
+        crawled=sum(count for (state, _), count in states.items() if state == PageState.PROCESSED),
+        pages=sum(states.values()),
+        why=reasons(states),
+        requests=row.request_count if is_current else 0,
+        closed=row.closed_reason if is_current else None,
+        robots=row.robots_outcome,
+        robots_at=robots_at,
+        crawl_delay=row.crawl_delay,
+        quality_domains=linked[1],
+        links=linked[2],
+        referrers=tuple(Referrer(urls[a][0], urls[b][0]) for a, b in samples),
+    )
