@@ -72,7 +72,8 @@ class EarlierRuns:
         rows = sorted(reader.rows("SELECT url_hash, id FROM pages WHERE discovered_run < ?", (before,)))
         self._hashes = array("q", (hash_ for hash_, _ in rows))
         self._ids = array("q", (number for _, number in rows))
-        names = reader.rows("SELECT domain FROM domain_states WHERE first_seen_run < ?", (before,))
+        # By their pages: `first_seen_run` counts a domain that only an event named, too.
+        names = reader.rows("SELECT DISTINCT domain FROM pages WHERE discovered_run < ?", (before,))
         self._domains = {name for (name,) in names}
 
     def has_page(self, hash_: int) -> bool:

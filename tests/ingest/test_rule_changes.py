@@ -56,7 +56,7 @@ HARMFUL = {
 def test_a_map_in_which_nothing_can_differ_is_kept_without_a_backup(
     rules: Config, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="sumi.ingest")
     crawl(rules)
     before = digest(rules.output.database_path)
     other = HARMLESS[change](rules)
