@@ -37,8 +37,9 @@ class RecordedRuns:
             if run.number == number:
                 return run
         known = ", ".join(str(run.number) for run in self.runs[-20:])
-        there_are = f"the runs are {known}" if len(self.runs) > 1 else f"there is only run {known}"
-        raise NoSuchRun(self.path, f"there is no run {number}; {there_are}" if self.runs else "nothing has run yet")
+        raise NoSuchRun(
+            self.path, f"there is no run {number}; the runs there are: {known}" if self.runs else "nothing has run yet"
+        )
 
     def completed(self) -> list[RecordedRun]:
         return [run for run in self.runs if run.is_completed]

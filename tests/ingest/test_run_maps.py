@@ -82,7 +82,7 @@ def test_only_a_few_maps_are_kept(rules: Config) -> None:
 def test_a_run_that_never_was_is_named_with_those_that_were(rules: Config) -> None:
     crawl(rules, 1)
     crawl(rules, 2)
-    with pytest.raises(NoSuchRun, match="there is no run 9; the runs are 1, 2"):
+    with pytest.raises(NoSuchRun, match="there is no run 9; the runs there are: 1, 2"):
         map_of_run(rules, 9)
 
 

@@ -91,14 +91,14 @@ def test_diff_shows_what_changed_between_two_runs(
     for command in ("stats", "report", "export"):
         capsys.readouterr()
         assert called(command, "my.toml", "--run", "9") == 1
-        assert "there is no run 9; the runs are 1, 2" in capsys.readouterr().err
+        assert "there is no run 9; the runs there are: 1, 2" in capsys.readouterr().err
     assert called("stats", "map.db", "--run", "1") == 2
     assert "--run needs the config file" in capsys.readouterr().err
     for arguments, code, words in (
         (("my.toml", "2", "1"), 2, "earlier run first"),
         (("my.toml", "1"), 2, "two runs"),
         (("my.toml", "1", "2", "--json", "--csv"), 2, "only one of"),
-        (("my.toml", "1", "9"), 1, "there is no run 9; the runs are 1, 2"),
+        (("my.toml", "1", "9"), 1, "there is no run 9; the runs there are: 1, 2"),
         (("nosuch.toml",), 2, "no config file"),
     ):
         assert called("diff", *arguments) == code
