@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from crawler.model import urls
+from crawler.model import page_claims, urls
 from crawler.model.settings import TrapSettings
 from crawler.net import codings, http1
-from crawler.rules import traps
+from crawler.rules import subdomains, traps
 from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots
 from reporter import escape
 from tests.places import ROOT
@@ -31,6 +31,7 @@ SIZES = (1024 * 1024, 2 * 1024 * 1024, 4 * 1024 * 1024)
 SLOWEST = 1  # inputs of each reader that are tried in full
 PIECE = 64 * 1024  # bytes that a connection gives at once
 COMMON = ("<", ">", "/", '"', "'", "=", " ", "%", "&", ";", "-", "\n", "a", "1", "?", "#", "@", ".", "é", "\x00")
+LONGEST_HOST = 64 * 1024  # no address of a page is longer
 NO_LIMITS = TrapSettings(0, 0, 3, 200, 5000)
 
 Reader = Callable[[str], object]
@@ -125,6 +126,8 @@ READERS: dict[str, dict[str, Reader]] = {
         "family": lambda text: traps.family_of("https://a.test/1" + text, NO_LIMITS),
         "shape": lambda text: traps.shape_error("https://a.test/" + text, NO_LIMITS),
     },
+    "crawler.rules.subdomains": {"registered": lambda text: subdomains.registered_domain(text[:LONGEST_HOST])},
+    "crawler.model.page_claims": {"length": page_claims.whole_length},
     "reporter.escape": {
         "plain": lambda text: escape.plain(text, 10**9),
         "markdown": lambda text: escape.markdown(text, 10**9),
