@@ -19,7 +19,7 @@ MOST_CHARACTERS = 4 * 1024 * 1024  # 10,000 links of 400 characters each; ordina
 # A key is ASCII, so no page has a key with this character: a cut key cannot be mistaken for a URL of that text.
 _MARK = "…"
 _KEPT = 200
-_CUT = re.compile(rf"{_MARK}(\d+)-[0-9a-f]{{16}}")
+_CUT = re.compile(rf"{_MARK}(\d{{1,18}})-[0-9a-f]{{16}}")
 _ABSOLUTE = ("https://", "http://")
 
 

@@ -59,15 +59,18 @@ def write_config(folder: Path, server: HostileServer, urls: list[str]) -> Path:
     return path
 
 
-def children_of(pid: int) -> list[int]:
-    found = []
+def descendants_of(pid: int) -> list[int]:
+    """Every process below this one: the stages are children of the supervisor's fork server."""
+    parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(stat.parent.name))
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-    return found
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
 
 
 def peak_of(pid: int) -> int:
@@ -98,7 +101,7 @@ def crawl(folder: Path, server: HostileServer, urls: list[str]) -> Crawled:
     with started("crawl", write_config(folder, server, urls), "--workspace", "ws", "-q", cwd=folder) as process:
 
         def has_ended() -> bool:
-            for child in (process.pid, *children_of(process.pid)):
+            for child in (process.pid, *descendants_of(process.pid)):
                 peaks[child] = max(peaks.get(child, 0), peak_of(child))
             return process.poll() is not None
 
@@ -151,7 +154,7 @@ def test_no_process_of_the_crawl_grows_beyond_its_bound(beset: Crawled) -> None:
 def test_an_interrupt_among_hostile_pages_ends_soon(server: HostileServer, tmp_path: Path, done: int) -> None:
     config = write_config(tmp_path, server, [*FOUND, *BOMBS, *DENSE, "https://slow.test/drip-body"])
     with started("crawl", config, "--workspace", "ws", "-q", cwd=tmp_path) as process:
-        eventually(lambda: pages_done(tmp_path) >= done and len(children_of(process.pid)) >= 4, "it is at work")
+        eventually(lambda: pages_done(tmp_path) >= done and len(descendants_of(process.pid)) >= 4, "it is at work")
         os.kill(process.pid, signal.SIGINT)
         try:
             process.wait(15)  # five seconds on a machine that does nothing else

@@ -18,7 +18,8 @@ def test_heartbeats_that_cannot_be_read_are_skipped(workspace: FileWorkspace) ->
 def test_a_snapshot_sums_the_figures_of_running_processes(workspace: FileWorkspace) -> None:
     snapshot = seen(workspace)
     assert snapshot.figures() == {
-        "pages": 1234, "known": 5678, "links": 98_765, "frontier": 4321, "errors": 1, "in_flight": 7
+        "pages": 1234, "known": 5678, "links": 98_765, "frontier": 4321, "errors": 1, "in_flight": 7,
+        "crawled": 1200, "failed": 1, "waiting": 4321,
     }  # fmt: skip
     assert snapshot.next_due() == ("a.test", 0.5)
     beat(workspace, "fetcher-02", {"in_flight": 4}, doing="stopped")

@@ -21,7 +21,7 @@ def test_status_in_words_fits_the_columns_that_there_are_and_is_whole_in_a_pipe(
     assert "run #3 running" in text and "fetcher-01    running, pid 7" in text
     assert "all stages paused by the flag file pause" in text
     assert "next request: b.test in 2.5 s" in text
-    assert "1,234 pages done, 4,321 waiting, 98,765 links, 1 error" in text
+    assert "1,200 crawled, 1 failed, 4,321 waiting" in text and "5,678 known, 98,765 links" in text
 
 
 def test_status_as_json_has_a_version_and_the_documented_members(workspace: FileWorkspace) -> None:
