@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import time
@@ -30,11 +31,9 @@ class BellPipe:
         if self._descriptor is None:
             time.sleep(max(0.0, min(seconds, 0.1)))
             return False
-        try:
-            ready, _, _ = select.select([self._descriptor], [], [], max(0.0, seconds))
-        except InterruptedError:
-            return False
-        if not ready:
+        poller = select.poll()  # `select` takes no descriptor above 1,023, and a fetcher has many
+        poller.register(self._descriptor, select.POLLIN)
+        if not poller.poll(math.ceil(max(0.0, seconds) * 1000)):
             return False
         try:
             os.read(self._descriptor, 65536)

@@ -66,7 +66,9 @@ class Browser:
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + _PATIENCE
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))
+            poller = select.poll()
+            poller.register(self._from, select.POLLIN)
+            ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
             chunk = os.read(self._from, 1 << 20) if ready else b""
             assert chunk, "the browser is gone, or does not answer"
             self._buffer += chunk
