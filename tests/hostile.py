@@ -22,7 +22,6 @@ quick: with pace 0.05 and a client's limit of half a second everything that drip
 from __future__ import annotations
 
 import gzip
-import select
 import socket
 import ssl
 import struct
@@ -42,6 +41,7 @@ import trustme
 from backports import zstd
 
 from crawler.model.settings import NetworkSettings
+from tests.waiting import is_readable
 
 BOMB_SIZE = 64 * 1024 * 1024
 LINKS_ON_MILLION = 1_000_000
@@ -124,8 +124,7 @@ class Exchange:
         """Send nothing more; wait until the client hangs up."""
         end = time.monotonic() + self.server.patience
         while time.monotonic() < end and not self.server.is_stopping:
-            readable, _, _ = select.select([self.sock], [], [], 0.05)
-            if readable and not self.sock.recv(4096):
+            if is_readable(self.sock, 0.05) and not self.sock.recv(4096):
                 return
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import select
 import struct
 import sys
 import termios
@@ -14,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyte
+
+from tests.waiting import is_readable
 
 
 class Terminal:
@@ -74,7 +75,7 @@ class Terminal:
             return False
 
     def _read(self, seconds: float) -> bool:
-        ready, _, _ = select.select([self._master], [], [], seconds)
+        ready = is_readable(self._master, seconds)
         if not ready:
             return False
         try:

@@ -6,7 +6,6 @@ import logging
 import multiprocessing
 import multiprocessing.connection
 import os
-import select
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from crawler.supervise.exit_rules import CRASHED, EXPLAINED
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
 from tests.crawler.supervise import small_stages
 from tests.crawler.supervise.small_stages import notes
+from tests.waiting import is_readable
 
 if sys.platform != "linux":
     pytest.skip("watches processes by pidfd", allow_module_level=True)
@@ -47,7 +47,7 @@ def test_a_stage_ends_at_once_if_its_fork_server_is_killed_and_the_next_is_start
     stage = os.pidfd_open(child.pid)
     os.kill(_parent_of(child.pid), signal.SIGKILL)
     assert lines_and_code(child) == ([], 255)
-    ready, _, _ = select.select([stage], [], [], 30)  # not before its log lines ended, and hardly later
+    ready = is_readable(stage, 30)  # not before its log lines ended, and hardly later
     os.close(stage)
     assert ready
     assert "ingest ended" not in notes(root)
@@ -124,7 +124,7 @@ def test_a_stage_ends_when_its_supervisor_is_killed(root: Path, orphan_signal: i
     watch = os.pidfd_open(int(line.split()[1]))
     process.kill()
     process.join()
-    ready, _, _ = select.select([watch], [], [], 30)
+    ready = is_readable(watch, 30)
     assert ready, "the stage outlived its supervisor"
     os.close(watch)
     assert ("ingest ended" in notes(root)) is is_finished

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import is_readable
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _FLAGS = (
@@ -66,10 +67,7 @@ class Browser:
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + _PATIENCE
         while b"\0" not in self._buffer:
-            poller = select.poll()
-            poller.register(self._from, select.POLLIN)
-            ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-            chunk = os.read(self._from, 1 << 20) if ready else b""
+            chunk = os.read(self._from, 1 << 20) if is_readable(self._from, deadline - time.monotonic()) else b""
             assert chunk, "the browser is gone, or does not answer"
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\0")
