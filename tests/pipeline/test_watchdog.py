@@ -1,7 +1,8 @@
 """Pages that bring a fetcher to a stop, in a pool under its supervisor: each costs one page, not a run.
 
 No page is known that does this. So the fetchers of these tests have a flaw put into them: a page with the word POISON
-keeps the interpreter in one call of C code that never returns and never releases the lock.
+keeps the interpreter in one call of C code that never returns and never releases the lock; one with the word HUNGRY
+fills the memory and keeps it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.pipeline.fetching import PlainTerrain, config_for, finish, pages, pre
 
 FLAW = """
 import re
+import time
 import crawler.visit.flow as flow
 
 sound = flow.extract
@@ -33,9 +35,8 @@ def flawed(body, *arguments, **options):
     if b"POISON" in body:
         re.match("(a+)+$", "a" * 60 + "b")  # until the end of the world
     if b"HUNGRY" in body:
-        eaten = []
-        while True:
-            eaten.append(bytearray(b"x" * (1 << 20)))
+        eaten = b"x" * (1 << 29)  # more than the limit, at once
+        time.sleep(3600)  # without CPU: the memory is found long before the time
     return sound(body, *arguments, **options)
 
 flow.extract = flawed
