@@ -72,7 +72,7 @@ def test_the_header_says_which_run_and_how_long_it_took(text: str) -> None:
         ("Total Links Recorded", "SELECT count(*) FROM links"),
         ("Blacklisted URLs Found", "SELECT count(*) FROM blacklisted_urls"),
         ("Stubbed URLs Found", "SELECT count(*) FROM stubbed_urls"),
-        ("Errors Encountered", f"SELECT count(*) FROM pages WHERE state IN {tuple(str(state) for state in ERRORS)}"),
+        ("Errors Encountered", f"SELECT count(*) FROM pages WHERE state IN {tuple(sorted(map(str, ERRORS)))}"),
         ("Waiting", "SELECT count(*) FROM frontier"),
         ("Beyond the Depth Limit", "SELECT count(*) FROM pages WHERE state = 'depth_exceeded'"),
         ("Over a Domain's Budget", "SELECT count(*) FROM pages WHERE state = 'request_limit_hit'"),
