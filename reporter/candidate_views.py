@@ -7,7 +7,8 @@ import io
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from reporter.escape import cell, counted, domain_words, json_text, plain, unicode_domain
+from crawler.model.shown_text import counted, domain_words, plain, unicode_domain
+from reporter.escape import cell, json_text
 
 if TYPE_CHECKING:
     from reporter.candidates import Candidates

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.shown_text import counted
 from crawler.model.states import ERRORS, WAITING, PageState
-from reporter.escape import counted
 from reporter.figures import Candidate, Referrer
 from reporter.queries import candidate_rows, domain_links, overview
 from reporter.queries.one_page import urls_of

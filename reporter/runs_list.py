@@ -12,8 +12,9 @@ from pathlib import Path
 from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import open_map
 from crawler.model import recorded_settings
+from crawler.model.shown_text import plain
 from reporter.counting import run_figures
-from reporter.escape import json_text, plain
+from reporter.escape import json_text
 from reporter.figures import duration_words, whole_seconds
 from reporter.queries.run_history import RunHistoryRow, run_history, run_settings
 from reporter.stats import columns

@@ -15,8 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crawler.model.shown_text import counted, domain_words, plain
 from reporter.error_categories import ERROR_WORDS
-from reporter.escape import counted, domain_words, json_text, plain
+from reporter.escape import json_text
 from reporter.figures import Figures, FixableLink, duration_words, is_listed, whole_seconds
 from reporter.survey import survey
 from reporter.verdict import verdict

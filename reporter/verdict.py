@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from crawler.model.shown_text import counted
 from reporter.error_categories import reasons_line
-from reporter.escape import counted
 from reporter.figures import Figures
 
 

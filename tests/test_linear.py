@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from crawler.model import page_claims, urls
+from crawler.model import page_claims, shown_text, urls
 from crawler.model.settings import TrapSettings
 from crawler.net import codings, http1
 from crawler.rules import subdomains, traps
@@ -128,8 +128,8 @@ READERS: dict[str, dict[str, Reader]] = {
     },
     "crawler.rules.subdomains": {"registered": lambda text: subdomains.registered_domain(text[:LONGEST_HOST])},
     "crawler.model.page_claims": {"length": page_claims.whole_length},
+    "crawler.model.shown_text": {"plain": lambda text: shown_text.plain(text, 10**9)},
     "reporter.escape": {
-        "plain": lambda text: escape.plain(text, 10**9),
         "markdown": lambda text: escape.markdown(text, 10**9),
         "code": lambda text: escape.code(text, 10**9),
         "xml": escape.xml,

@@ -401,7 +401,7 @@ def export(
     ] = False,
 ) -> None:
     """Export the map for other tools: pages or domains, and the links between them."""
-    from reporter.escape import counted
+    from crawler.model.shown_text import counted
     from reporter.export.graph import FORMATS, Filters
     from reporter.export.graph import export as write_export
     from reporter.export.nearest import require_something
@@ -445,7 +445,7 @@ def draw_map(
 
     Quality domains are shown first, then those that the most different quality domains link to.
     """
-    from reporter.escape import counted
+    from crawler.model.shown_text import counted
     from reporter.map.map_data import MOST_DOMAINS
     from reporter.map.map_page import write_map
 

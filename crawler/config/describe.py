@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.model.settings import Config
+from crawler.model.shown_text import counted, cut
 from crawler.model.urls import normalize
 
 _WIDTH = 100
@@ -26,14 +27,14 @@ def describe(config: Config) -> str:
         *_seed_lines(config),
         "",
         "Limits",
-        f"  depth {crawler.max_depth:,} · {_count(crawler.max_domain_requests, 'request')} a domain and run"
+        f"  depth {crawler.max_depth:,} · {counted(crawler.max_domain_requests, 'request')} a domain and run"
         f"{_other_budget(config)} · {crawler.minimum_time_on_page:,} ms between two requests to a domain",
-        f"  {_count(crawler.max_concurrent_pages_open, 'page')} open at once · workers: {workers}"
-        f" · {_count(crawler.max_active_domains, 'domain')} active at once",
+        f"  {counted(crawler.max_concurrent_pages_open, 'page')} open at once · workers: {workers}"
+        f" · {counted(crawler.max_active_domains, 'domain')} active at once",
         f"  HEAD {crawler.head_requests} · on 429 {crawler.on_429} · robots.txt unreachable:"
-        f" {crawler.robots_unreachable} · {_count(crawler.retries, 'retry', 'retries')},"
+        f" {crawler.robots_unreachable} · {counted(crawler.retries, 'retry', 'retries')},"
         f" {crawler.retry_delay:,} ms apart",
-        f"  tracking parameters removed: {_cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
+        f"  tracking parameters removed: {cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
         "",
         "Places",
         f"  database   {output.database_path}",
@@ -57,7 +58,7 @@ def _other_budget(config: Config) -> str:
 
 def _row(name: str, patterns: Sequence[str]) -> str:
     text = f"  {name:<10} {len(patterns):>6,}"
-    return f"{text}  {_cut(', '.join(patterns), _WIDTH - len(text) - 2)}" if patterns else text
+    return f"{text}  {cut(', '.join(patterns), _WIDTH - len(text) - 2)}" if patterns else text
 
 
 def _seed_lines(config: Config) -> list[str]:
@@ -71,11 +72,3 @@ def _seed_lines(config: Config) -> list[str]:
 
 def _some(rows: list[str], most: int) -> list[str]:
     return rows if len(rows) <= most + 1 else [*rows[:most], f"  … and {len(rows) - most:,} more"]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -38,6 +38,7 @@ from crawler.model.settings import (
     TrapSettings,
     UserAgentSettings,
 )
+from crawler.model.shown_text import counted, cut
 from crawler.model.urls import domain_of
 from crawler.rules.lists import matches
 
@@ -140,8 +141,7 @@ class ConfigError(UsageError):
     def __init__(self, source: Path | str, mistakes: Iterable[Mistake] = (), sentence: str | None = None) -> None:
         self.source = Path(source)
         self.mistakes = list(mistakes)
-        count = len(self.mistakes)
-        head = sentence or f"{source} has {count} mistake{'' if count == 1 else 's'}:"
+        head = sentence or f"{source} has {counted(len(self.mistakes), 'mistake')}:"
         super().__init__("\n".join([head, *(f"  {mistake}" for mistake in self.mistakes)]))
 
 
@@ -485,10 +485,10 @@ def _show(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        short = value if len(value) <= 80 else value[:79] + "…"
+        short = cut(value, 80)
         return '"' + "".join(c if c.isprintable() and c != '"' else ascii(c)[1:-1] for c in short) + '"'
     text = str(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return cut(text, 40)
 
 
 __all__ = ["TEMPLATE", "ConfigError", "Mistake", "describe", "load", "load_text", "read_text", "warnings"]

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from crawler.model.shown_text import counted
+
 _KEPT = 1000  # violations that are listed; the rest are only counted
 
 
@@ -54,8 +56,9 @@ class AuditReport:
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
-        runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
-        yield f"{self.requests:,} requests to {self.domains:,} domains in {runs}, for {self.pages:,} pages."
+        requests, domains = counted(self.requests, "request"), counted(self.domains, "domain")
+        runs, pages = counted(len(self.runs), "run"), counted(self.pages, "page")
+        yield f"{requests} to {domains} in {runs}, for {pages}."
         yield from self.limits
         if self.closest is not None:
             yield (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from crawler.model.shown_text import counted, cut
+
 if TYPE_CHECKING:
     from crawler.observe.processes import Snapshot, StageProcess
 
@@ -44,7 +46,7 @@ def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float) -> str:
     state = _pause_words(snapshot) or _stuck_words(snapshot)
     parts = [
         run,
-        f"{count(now['crawled'], 'page')} crawled" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
+        f"{counted(now['crawled'], 'page')} crawled" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
         f"{now['failed']:,} failed",
         f"{now['waiting']:,} waiting",
         f"{now['in_flight']:,} in flight",
@@ -61,16 +63,16 @@ def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float, width: in
     lines = [
         (_row(f"Sumi-Ripple  {run}", duration(elapsed), width), "bold"),
         (
-            _row(f"  {count(now['crawled'], 'page')} crawled", "" if rate is None else f"{rate:,.1f} pages/s", width),
+            _row(f"  {counted(now['crawled'], 'page')} crawled", "" if rate is None else f"{rate:,.1f} pages/s", width),
             "",
         ),
         (_row(f"  {now['waiting']:,} waiting", f"{now['in_flight']:,} in flight", width), ""),
-        (_row(f"  {now['known']:,} known, {count(now['links'], 'link')}", f"{now['failed']:,} failed", width), ""),
+        (_row(f"  {now['known']:,} known, {counted(now['links'], 'link')}", f"{now['failed']:,} failed", width), ""),
     ]
     lines += [_stage_line(stage, found, snapshot.has_run_ended) for stage, found in snapshot.by_stage().items()]
     note = _pause_words(snapshot) or _waiting_words(snapshot)
     lines.append((f"  {note}", "yellow" if _pause_words(snapshot) else "dim"))
-    return [(_cut(text, width), style) for text, style in lines]
+    return [(cut(text, width), style) for text, style in lines]
 
 
 def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) -> tuple[str, str]:
@@ -88,9 +90,9 @@ def _stage_line(stage: str, processes: list[StageProcess], has_run_ended: bool) 
     words = " and ".join(doing) if len(alive) == 1 else f"{len(alive)} {', '.join(doing)}"
     detail = {
         "scheduler": lambda: (
-            f"{count(_fact(alive, 'active_domains'), 'domain')} active, {_fact(alive, 'waiting_domains'):,} waiting"
+            f"{counted(_fact(alive, 'active_domains'), 'domain')} active, {_fact(alive, 'waiting_domains'):,} waiting"
         ),
-        "fetcher": lambda: count(_fact(alive, "requests"), "request"),
+        "fetcher": lambda: counted(_fact(alive, "requests"), "request"),
         "ingest": lambda: f"{_fact(alive, 'backlog') / 1024:,.0f} KiB to apply",
     }[stage]()
     return f"  {name:<10} {words}, {detail}", "" if doing != ["paused"] else "yellow"
@@ -119,12 +121,3 @@ def _waiting_words(snapshot: Snapshot) -> str:
 
 def _row(left: str, right: str, width: int) -> str:
     return (left + " " * max(1, width - len(left) - len(right)) + right).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def count(number: int, thing: str) -> str:
-    """`1 page`, `1,234 pages`."""
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")

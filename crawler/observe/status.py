@@ -7,8 +7,9 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains
+from crawler.model.shown_text import counted, cut
 from crawler.observe.backlog import Backlog, read_backlog
-from crawler.observe.live_text import count, duration
+from crawler.observe.live_text import duration
 from crawler.observe.processes import Snapshot, StageProcess, observe
 from crawler.workspace.door import Workspace
 
@@ -70,12 +71,12 @@ class Status:
             lines.append(
                 (
                     f"  {now['crawled']:,} crawled, {now['failed']:,} failed, {now['waiting']:,} waiting, "
-                    f"{now['in_flight']:,} in flight, {now['known']:,} known, {count(now['links'], 'link')}",
+                    f"{now['in_flight']:,} in flight, {now['known']:,} known, {counted(now['links'], 'link')}",
                     "",
                 )
             )
         lines += self._waiting_lines()
-        return [(text if width is None else _cut(text, width), style) for text, style in lines]
+        return [(text if width is None else cut(text, width), style) for text, style in lines]
 
     def _waiting_lines(self) -> list[tuple[str, str]]:
         snapshot = self.snapshot
@@ -91,7 +92,7 @@ class Status:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
             lines.append((f"  next request: {due[0]} {when}", ""))
         unread = self.backlog.results_bytes
-        jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {count(self.backlog.job_domains, 'domain')}"
+        jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
         results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
         for domain, reason in self.closed[:_SOME_CLOSED]:
@@ -126,7 +127,7 @@ def _stage_line(stage: StageProcess) -> tuple[str, str]:
         "ingest": ("taken", "result", "applied"),
     }.get(stage.stage)
     if details and details[0] in stage.facts:
-        words += f", {count(int(stage.facts[details[0]] or 0), details[1])} {details[2]}"
+        words += f", {counted(int(stage.facts[details[0]] or 0), details[1])} {details[2]}"
     few = stage.facts.get("open_files")
     if isinstance(few, int) and few < _FEW_FILES:
         words += f", at most {stage.facts.get('most_domains')} domains at a time ({few} open files allowed)"
@@ -145,7 +146,3 @@ def _size(number: int) -> str:
 def _end_of(text: str, width: int) -> str:
     """The end of a path, its most telling part."""
     return text if len(text) <= width else "…" + text[-max(width - 1, 8) :]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

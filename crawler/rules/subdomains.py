@@ -14,6 +14,7 @@ from functools import lru_cache
 from publicsuffixlist import PublicSuffixList
 
 from crawler.model.settings import Config
+from crawler.model.shown_text import counted
 from crawler.model.urls import domain_of
 from crawler.rules.traps import Family
 
@@ -37,7 +38,7 @@ def is_public_suffix(name: str) -> bool:
 
 def subdomains_of(base: str, limit: int) -> Family:
     """The family of all hosts under a registered domain."""
-    error = f"trap-subdomains: {limit:,} host{'' if limit == 1 else 's'} under {base} were visited in this run"
+    error = f"trap-subdomains: {counted(limit, 'host')} under {base} were visited in this run"
     return Family(f"*.{base}", limit, error)
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from crawler.model.page_claims import longest_key, whole_length
 from crawler.model.settings import TrapSettings
+from crawler.model.shown_text import counted, cut
 
 # A segment that is only a number, a date or an id, with at most a short word before it and a file ending.
 _NUMBERED = r"(?:[A-Za-z]{1,16}[-_.=:]?)?\d+(?:[-_.:,T]\d+)*"
@@ -57,7 +58,7 @@ def shape_error(key: str, traps: TrapSettings) -> str | None:
     if limit and len(segments) - len(set(segments)) >= limit:
         segment, count = Counter(segments).most_common(1)[0]
         if count > limit:
-            return f"trap-path-repeats: {_short(segment)!r} is in the path {count} times, more than {limit}"
+            return f"trap-path-repeats: {cut(segment, 120)!r} is in the path {count} times, more than {limit}"
     return None
 
 
@@ -72,7 +73,7 @@ def family_of(key: str, traps: TrapSettings) -> Family | None:
         if not limit:
             return None
         name = head[8:]
-        error = f"trap-query-variants: {_visited(limit)} of {_short(name)} under other queries in this run"
+        error = f"trap-query-variants: {counted(limit, 'visit')} of {cut(name, 120)} under other queries in this run"
         return Family(name + "?*", limit, error)
     limit = traps.max_similar_paths
     slash = key.find("/", 8)
@@ -83,7 +84,8 @@ def family_of(key: str, traps: TrapSettings) -> Family | None:
     if form == path:
         return None
     name = key[8:slash] + form
-    return Family(name, limit, f"trap-similar-paths: {_visited(limit)} of the form {_short(name)} in this run")
+    error = f"trap-similar-paths: {counted(limit, 'visit')} of the form {cut(name, 120)} in this run"
+    return Family(name, limit, error)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -93,14 +95,6 @@ def _blank(match: re.Match[str]) -> str:
 
 def _path(key: str) -> str:
     return key[key.find("/", 8) :].partition("?")[0]
-
-
-def _visited(limit: int) -> str:
-    return f"{limit:,} visit" + ("" if limit == 1 else "s")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:119] + "…"
 
 
 __all__ = ["Family", "family_of", "shape_error"]

@@ -7,10 +7,10 @@ import logging
 from crawler.database.frontier import Frontier, MapAway, Waiting
 from crawler.model.records import FamilyEvent, Job, Release, dump
 from crawler.model.settings import Config, CrawlerSettings
+from crawler.model.shown_text import counted
 from crawler.schedule.decision_log import DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.families import FamilyLimits
-from crawler.schedule.run_keeper import counted
 from crawler.schedule.subdomain_limits import SubdomainLimits
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import JobWindow, Workspace

@@ -8,6 +8,7 @@ from crawler.database.frontier import Frontier
 from crawler.model import recorded_settings
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
+from crawler.model.shown_text import counted
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
@@ -117,7 +118,3 @@ class RunKeeper:
         self.run = Run(self.number, status, reason if event == "interrupted" else "")
         if event != "finished":
             write_run(self._workspace, self.run)
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -7,8 +7,9 @@ import io
 from dataclasses import asdict
 from typing import Any
 
+from crawler.model.shown_text import domain_words, plain
 from reporter.diff.run_changes import LISTED, Change, Changes, ComparedRun, Kind
-from reporter.escape import cell, code, domain_words, json_text, markdown, plain
+from reporter.escape import cell, code, json_text, markdown
 from reporter.figures import whole_seconds
 
 VERSION = 1

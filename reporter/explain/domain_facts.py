@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from reporter.escape import counted, domain_words, json_text, plain, unicode_domain
+from crawler.model.shown_text import counted, domain_words, plain, unicode_domain
+from reporter.escape import json_text
 from reporter.figures import Referrer, is_listed, whole_seconds
 
 VERSION = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from reporter.escape import counted, plain
+from crawler.model.shown_text import counted, plain
 from reporter.figures import is_listed, whole_seconds
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from typing import Any, BinaryIO
 from crawler.config.checks import Bad, domain_pattern
 from crawler.database.reader import open_map
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.shown_text import plain
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
 from crawler.workspace.atomic import sync_folder
-from reporter.escape import plain
 from reporter.export import formats, parquet
 from reporter.export.levels import DomainGraph, PageGraph
 from reporter.queries.domain_links import domain_names

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.shown_text import domain_words, plain
 from crawler.rules.lists import DomainClass
 from reporter import counting
-from reporter.escape import domain_words, plain
 from reporter.figures import DomainFigures
 from reporter.map.placement import place
 from reporter.queries import domain_links, overview

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reporter.escape import counted, plain
+from crawler.model.shown_text import counted, plain
 from reporter.figures import Figures, duration_words
 from reporter.verdict import verdict
 

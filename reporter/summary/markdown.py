@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from crawler.model.settings import EntryNote
+from crawler.model.shown_text import counted, domain_words
 from reporter.candidate_views import crawled_words
-from reporter.escape import code, counted, domain_words, markdown
+from reporter.escape import code, markdown
 from reporter.figures import (
     TOP,
     DomainFigures,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reporter.escape import cell, code, counted, markdown, plain, xml
+from crawler.model.shown_text import plain
+from reporter.escape import cell, code, markdown, xml
 from reporter.summary.markdown import table
 from reporter.summary.write import render
 from tests.reporter.terrain import MapBuilder
@@ -135,10 +136,6 @@ def test_formulas_are_marked_as_text(text: str) -> None:
 def test_long_texts_are_cut() -> None:
     assert plain("x" * 1000) == "x" * 299 + "…"
     assert len(plain("\u202e" * 100_000)) == 300
-
-
-def test_numbers_come_with_the_right_word() -> None:
-    assert (counted(0, "page"), counted(1, "page"), counted(1245, "page")) == ("0 pages", "1 page", "1,245 pages")
 
 
 def test_a_summary_of_hostile_names_keeps_every_cell_in_place(tmp_path: Path) -> None:

@@ -23,22 +23,6 @@ from crawler.workspace.files.spool import Writer, segment_path
 from ingest.sqlite.store import Store
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    FileWorkspace(tmp_path / "workspace").prepare()
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def config(tmp_path: Path, root: Path) -> Config:
-    return Config(
-        crawler=CrawlerSettings(minimum_time_on_page=60_000),
-        output=OutputSettings(tmp_path / "my.map.db", tmp_path / "summary.md"),
-        quality=(QualityEntry("a.test", ("https://a.test/",)),),
-        workspace=root,
-    )
-
-
 def test_changed_settings_are_named(config: Config) -> None:
     other = Config(
         crawler=CrawlerSettings(max_depth=1, minimum_time_on_page=60_000),

@@ -27,11 +27,6 @@ def workspace() -> MemoryWorkspace:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def gate(workspace: MemoryWorkspace, clock: Clock) -> MemoryGate:
     return workspace.gate("a.test", clock)
 

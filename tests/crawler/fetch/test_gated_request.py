@@ -56,11 +56,6 @@ def workspace() -> MemoryWorkspace:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def wire(workspace: MemoryWorkspace, clock: Clock) -> Wire:
     return Wire(workspace, clock)
 

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from crawler.fetch.job_queue import JOBS_AT_ONCE, REMEMBERED_KEYS, JobQueue
 from crawler.model.records import Job, Release, dump
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> FileWorkspace:
-    workspace = FileWorkspace(tmp_path)
-    workspace.prepare()
-    return workspace
 
 
 def job(number: int, run: int = 1) -> Job:

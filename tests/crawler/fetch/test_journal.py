@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +16,6 @@ from crawler.workspace.log import Cursor
 
 BODY = dump(DomainEvent(1, "a.test", "", "deferred"))  # any record will do
 JOB_END = Cursor(1, 100)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> FileWorkspace:
-    workspace = FileWorkspace(tmp_path)
-    workspace.prepare()
-    return workspace
 
 
 @pytest.fixture

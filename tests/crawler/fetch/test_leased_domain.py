@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,13 +12,6 @@ from crawler.model.records import Job
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.clock import read_clock
 from crawler.workspace.files.file_workspace import FileWorkspace
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> FileWorkspace:
-    workspace = FileWorkspace(tmp_path)
-    workspace.prepare()
-    return workspace
 
 
 def lease(workspace: FileWorkspace, name: str = "a.test") -> LeasedDomain:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from crawler.fetch import robots_cache
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.model.records import Exchange, RobotsResult
@@ -22,13 +18,6 @@ class Clock:
 
     def __call__(self) -> int:
         return self.ms
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> FileWorkspace:
-    workspace = FileWorkspace(tmp_path)
-    workspace.prepare()
-    return workspace
 
 
 def learned(outcome: str = "parsed", run: int = 1) -> RobotsResult:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from crawler.fetch.job_queue import JobQueue
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
@@ -20,13 +16,6 @@ from crawler.workspace.files.spool import Reader, Writer
 from crawler.workspace.log import Cursor
 
 WISH = EntryRequest(run=1, delay_ms=100, limit=1000)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> FileWorkspace:
-    workspace = FileWorkspace(tmp_path)
-    workspace.prepare()
-    return workspace
 
 
 def page(

@@ -77,7 +77,7 @@ def test_a_polite_crawl_is_clean_and_says_how_close_it_came(tmp_path: Path) -> N
     assert (report.requests, report.domains, report.pages, report.pairs) == (3, 1, 1, 2)
     assert report.closest == (0, "x.test")
     text = "\n".join(report.lines())
-    assert "3 requests to 1 domains in 1 run" in text
+    assert "3 requests to 1 domain in 1 run, for 1 page." in text
     assert "clean: no violation." in text
 
 

@@ -1,31 +1,11 @@
-"""A prepared workspace, and a config for it."""
+"""The loggers as they were before a test that sets them up."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from crawler.model.settings import Config, CrawlerSettings, OutputSettings, QualityEntry
-from crawler.workspace.files.file_workspace import FileWorkspace
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    FileWorkspace(tmp_path / "workspace").prepare()
-    return tmp_path / "workspace"
-
-
-@pytest.fixture
-def config(tmp_path: Path, root: Path) -> Config:
-    return Config(
-        crawler=CrawlerSettings(minimum_time_on_page=60_000),
-        output=OutputSettings(tmp_path / "my.map.db", tmp_path / "summary.md"),
-        quality=(QualityEntry("a.test", ("https://a.test/",)),),
-        workspace=root,
-    )
 
 
 @pytest.fixture(autouse=True)
