@@ -12,7 +12,7 @@ its page is known, or there may be no such path: then it is held, and applied wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.model.page_claims import cut_key, links_within, longest_key
@@ -43,11 +43,15 @@ _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
 
 class MapUpdater:
-    """Applies results to a store. `run` is the run whose results are being applied."""
+    """Applies results to a store. `run` is the run whose results are being applied.
 
-    def __init__(self, config: Config, store: Store) -> None:
+    `before_run` is called when all of the run before is committed, and nothing of the next one is.
+    """
+
+    def __init__(self, config: Config, store: Store, before_run: Callable[[int], None] = lambda run: None) -> None:
         self.config = config
         self.store = store
+        self._before_run = before_run
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self._index = store.index
@@ -138,6 +142,7 @@ class MapUpdater:
         self._depths.spread(self.run)
         self.store.changes.ends_run = True
         self.commit()  # changes of the run before are written before its tables are cleared
+        self._before_run(run)
         self.store.begin_run(run, at, config_hash)
         self._enter_run(run)
         every_seed: list[int] = []

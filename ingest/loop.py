@@ -31,6 +31,7 @@ from ingest.apply import MapUpdater
 from ingest.memory.changes import Changes
 from ingest.replay import Rebuilt, rebuild
 from ingest.rule_changes import can_differ, changed_rules
+from ingest.sqlite.completed_copy import CopyNotMade
 from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
 
@@ -61,7 +62,8 @@ class Ingest:
         self.control = control
         self.rebuilt: Rebuilt | None = None
         self.store = self._open_store()
-        self.updater = MapUpdater(config, self.store)
+        self.updater = MapUpdater(config, self.store, self._keep_completed_map)
+        self._remove_copy_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()
         self._damage: list[tuple[str, Damage]] = []
@@ -145,6 +147,7 @@ class Ingest:
         self._taken += len(batch)
         self._write_feed(done, sum(result.bytes for result, _ in batch if isinstance(result, PageResult)))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
+            self._remove_copy_if_completed()
             self._drop_old_results()
         return max(len(batch), 1)
 
@@ -271,6 +274,22 @@ class Ingest:
         )
         self._feed.append(dump(feed))
         self.control.ring("scheduler")
+
+    # -- between two runs ----------------------------------------------------------------------------
+
+    def _keep_completed_map(self, following: int) -> None:
+        """A run begins: readers go on with a copy of the map as the run before left it."""
+        run, status = self.store.last_run()
+        if status != RunStatus.COMPLETED:
+            return
+        try:
+            self.store.keep_copy(lambda: self.control.beat(f"keeping the map of run {run} for readers"))
+        except CopyNotMade as problem:
+            log.warning("The map of run #%d is not kept while run #%d is under way: %s", run, following, problem)
+
+    def _remove_copy_if_completed(self) -> None:
+        if self.store.last_run()[1] == RunStatus.COMPLETED:
+            self.store.remove_copy()
 
     def _drop_old_results(self) -> None:
         """Keep the results of as many runs as `[spool] results` says; by default of all."""

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+from crawler.database.completed_map import runs_folder
 from crawler.database.ingest_progress import results_kept_from
 from crawler.database.run_log import RecordedRun, recorded_runs
 from crawler.model import recorded_settings
@@ -37,7 +38,7 @@ def map_of_run(config: Config, number: int, progress: Progress | None = None) ->
             f"the results of run {number} are gone ([spool] results): only those of run {kept_from} and later are kept"
         )
     rules = rules_of_run(config, run)
-    folder = database.with_name(f"{database.name}.runs")
+    folder = runs_folder(database)
     path = folder / f"run-{number}-{_fingerprint(config, rules, run)}.db"
     if path.exists():
         path.touch()

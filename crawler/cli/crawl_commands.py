@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.map_commands import write_summary_of
+from crawler.cli.map_commands import asked_map, write_summary_of
 from crawler.cli.options import (
     ConfigArgument,
     QuietOption,
@@ -71,7 +71,7 @@ def crawl(
         from reporter.stats import stats as figures
 
         width = terminal_width(sys.stdout)
-        typer.echo(figures(loaded.output.database_path, name=str(config), width=width), nl=False)
+        typer.echo(figures(asked_map(loaded, None).path, name=str(config), width=width), nl=False)
     elif export_summary:
         write_summary_of(loaded)
     else:

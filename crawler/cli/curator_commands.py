@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.map_commands import MapArgument, Progress, database_of, last_config
+from crawler.cli.map_commands import MapArgument, Progress, RunOption, last_config, map_at
 from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config
 from crawler.model.errors import UsageError
 
@@ -20,6 +20,7 @@ def candidates(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")] = 20,
+    run: RunOption = None,
 ) -> None:
     """Rank the discovered domains by how many different quality domains link to them.
 
@@ -30,7 +31,7 @@ def candidates(
 
     if as_json and as_csv:
         raise UsageError("give only one of --json and --csv")
-    found = find(database_of(config), limit)
+    found = find(map_at(config, run=run)[0], limit)
     if as_json:
         text = candidate_views.as_json(found)
     elif as_csv:

@@ -95,13 +95,16 @@ def changes_between(config: Config, numbers: tuple[int, int] | None, progress: P
     )
 
 
-def changes_for_summary(config: Config) -> str:
-    """The summary's section about the run before; "" where there is none, or the newest run is not completed."""
+def changes_for_summary(config: Config, database: Path | None = None) -> str:
+    """The summary's section about the run before; "" where there is none, or the newest run is not completed.
+
+    `database` is the map that the summary is of, unless that is the live one.
+    """
     from crawler.database.run_log import recorded_runs
     from ingest.run_maps import result_bytes
     from reporter.diff.diff_views import as_section
 
-    runs = recorded_runs(config.output.database_path)
+    runs = recorded_runs(database or config.output.database_path)
     completed = runs.completed()
     if len(completed) < 2 or runs.runs[-1] != completed[-1]:
         return ""

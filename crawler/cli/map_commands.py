@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,17 +46,21 @@ OptionalConfigArgument = Annotated[
 
 def database_of(path: Path, workspace: Path | None = None) -> Path:
     """The path of the database, given that path or a config."""
-    try:
-        with path.open("rb") as file:
-            if file.read(16) == b"SQLite format 3\0":
-                return path
-    except OSError:
-        pass
+    if _is_database(path):
+        return path
     if path.suffix in (".db", ".sqlite", ".sqlite3") and not path.exists():
         raise UsageError(f"there is no database at {path}")
     if path.is_file() and path.suffix != ".toml" and not _is_toml(path):
         raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a config file")
     return load_config(path, workspace).output.database_path
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
 
 
 def _is_toml(path: Path) -> bool:
@@ -70,36 +75,67 @@ def _is_toml(path: Path) -> bool:
 
 RunOption = Annotated[
     int | None,
-    typer.Option("--run", metavar="N", min=1, help="Show this run. [default: the newest]", show_default=False),
+    typer.Option(
+        "--run",
+        metavar="N",
+        min=1,
+        help="Show this run. [default: the newest that is completed, or else the newest]",
+        show_default=False,
+    ),
 ]
 
 
-def map_of(config: Config, run: int | None) -> Path | None:
-    """The map of this run alone; None where the database shows that run (or none is asked for). Raises NoSuchRun."""
-    from crawler.database.run_log import recorded_runs
-    from ingest.run_maps import map_of_run
+@dataclass(frozen=True, slots=True)
+class AskedMap:
+    """The database that a question goes to. `rules` are those of the run it shows.
 
+    `is_live`: it is the one that the ingest writes. `is_of_one_run`: it knows the run that was asked for and no other.
+    """
+
+    path: Path
+    rules: Config
+    is_live: bool
+    is_of_one_run: bool = False
+
+
+def asked_map(config: Config, run: int | None) -> AskedMap:
+    """The map of this run; without one, that of the last completed run (or of the first). Raises NoSuchRun."""
+    from crawler.database.completed_map import completed_run, copy_path, shown_map
+    from crawler.database.run_log import recorded_runs
+    from ingest.run_maps import map_of_run, rules_of_run
+
+    database = config.output.database_path
     if run is None:
-        return None
-    runs = recorded_runs(config.output.database_path)
-    if runs.find(run) == runs.runs[-1]:
-        return None
+        shown = shown_map(database)
+        if shown.note:
+            typer.echo(shown.note, err=True)
+        return AskedMap(shown.path, rules_of_run(config, shown.run) if shown.run else config, shown.run is None)
+    runs = recorded_runs(database)
+    found = runs.find(run)
+    if found == runs.runs[-1]:
+        return AskedMap(database, config, is_live=True)
+    rules = rules_of_run(config, found)
+    if not runs.runs[-1].is_completed and found == completed_run(runs):
+        return AskedMap(copy_path(database), rules, is_live=False)
     progress = Progress()
     try:
-        return map_of_run(config, run, progress)
+        return AskedMap(map_of_run(config, run, progress), rules, is_live=False, is_of_one_run=True)
     finally:
         progress.end()
 
 
-def _map_of_run(path: Path, workspace: Path | None, run: int | None) -> tuple[Path, bool]:
-    """The database to read, and whether it holds that run alone. `path` is a config, or a database without --run."""
-    if run is None:
-        return database_of(path, workspace), False
-    if path.suffix != ".toml" and not _is_toml(path):
+def map_at(path: Path, workspace: Path | None = None, run: int | None = None) -> tuple[Path, bool]:
+    """The database to read, and whether it holds that run alone. `path` is a config, or a database without --run.
+
+    A database that is named is read as it is.
+    """
+    is_config = not _is_database(path) and (path.suffix == ".toml" or _is_toml(path))
+    if run is not None and not is_config:
         raise UsageError("--run needs the config file: the run is rebuilt from its result spools")
-    config = load_config(path, workspace)
-    own = map_of(config, run)
-    return own or config.output.database_path, own is not None
+    if not is_config:
+        return database_of(path, workspace), False
+    asked = asked_map(load_config(path, workspace), run)
+    return asked.path, asked.is_of_one_run
 
 
 def report(
@@ -110,31 +146,33 @@ def report(
 ) -> None:
     """Write the summary of the database; of an earlier run, into a file of its own (crawl-summary.run-N.md)."""
     loaded = load_config(config, workspace)
-    own = map_of(loaded, run)
-    if own is not None:
-        from reporter.summary.write import write_summary
+    if run is not None:
+        asked = asked_map(loaded, run)
+        if not asked.is_live:
+            from reporter.summary.write import write_summary
 
-        path = loaded.output.summary_path
-        path = path.with_name(f"{path.stem}.run-{run}{path.suffix}")
-        write_summary(own, path, notes=loaded.entry_notes)
-        typer.echo(f"Summary written to {path}")
-        return
+            path = loaded.output.summary_path
+            path = path.with_name(f"{path.stem}.run-{run}{path.suffix}")
+            write_summary(asked.path, path, notes=loaded.entry_notes)
+            typer.echo(f"Summary written to {path}")
+            return
     if wait:
         from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import RunStatus, read_run
 
         while (now := read_run(open_workspace(loaded.workspace))) is None or now.status is not RunStatus.COMPLETED:
             time.sleep(0.5)
-    write_summary_of(loaded)
+    write_summary_of(loaded, run)
 
 
-def write_summary_of(config: Config) -> None:
+def write_summary_of(config: Config, run: int | None = None) -> None:
     from crawler.cli.history_commands import changes_for_summary
     from reporter.summary.close import write_summaries
     from reporter.survey import survey
 
-    figures = survey(config.output.database_path)
-    written = write_summaries(config, figures, changes_for_summary(config))
+    database = asked_map(config, run).path
+    figures = survey(database)
+    written = write_summaries(config, figures, changes_for_summary(config, database))
     if written.kept:
         typer.echo(
             f"Run {figures.run.id} crawled nothing: its summary is {written.own}; {written.summary} is kept as it is"
@@ -265,7 +303,7 @@ def stats(
 
     if by is not None and by not in BY:
         raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
-    database = _map_of_run(config, workspace, run)[0]
+    database = map_at(config, workspace, run)[0]
     text = figures(database, by, as_json, is_uncut=everything, name=str(config), width=terminal_width(sys.stdout))
     typer.echo(text, nl=False)
 
@@ -299,13 +337,8 @@ def explain(
     if len(urls) != 1 or len(configs) > 1:
         raise UsageError("give one URL and at most one config (a .toml file)")
     config = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
-    own = map_of(config, run)
-    if own is not None and run is not None:
-        from crawler.database.run_log import recorded_runs
-        from ingest.run_maps import rules_of_run
-
-        config = rules_of_run(config, recorded_runs(config.output.database_path).find(run))
-    database = own or config.output.database_path
+    asked = asked_map(config, run)
+    config, database = asked.rules, asked.path
     domain = _bare_domain(urls[0])
     if domain is not None:
         facts = explain_domain(config, database, domain)
@@ -412,7 +445,7 @@ def export(
     if steps is not None and around is None:
         raise UsageError("--steps counts from a domain: give it with --around DOMAIN")
     is_database = run is not None and config.suffix != ".toml" and not _is_toml(config)
-    database, is_own = (database_of(config), False) if is_database else _map_of_run(config, workspace, run)
+    database, is_own = (database_of(config), False) if is_database else map_at(config, workspace, run)
     filters = Filters(
         depth=depth,
         classes=tuple(classes or ()),
@@ -440,6 +473,7 @@ def draw_map(
     domains: Annotated[
         int, typer.Option("--domains", metavar="N", help="Show at most so many domains, 1 to 5000.")
     ] = 2000,
+    run: RunOption = None,
 ) -> None:
     """Write the domain map as one HTML page, to be opened by a double click: no server, no network.
 
@@ -453,7 +487,7 @@ def draw_map(
         raise UsageError(f"{target} is not the name of a page; give one that ends in .html")
     if not 1 <= domains <= MOST_DOMAINS:
         raise UsageError(f"--domains {domains}: give a number from 1 to {MOST_DOMAINS}")
-    found = write_map(database_of(config), target, most=domains)
+    found = write_map(map_at(config, run=run)[0], target, most=domains)
     typer.echo(
         f"Wrote {target}: showing {found.domains:,} of {counted(found.domains_known, 'domain')} and {found.links:,} of"
         f" {found.links_known:,} links between them"

@@ -3,6 +3,7 @@
 reader      open_map: one snapshot, checked before the first question
 live_map    a map that the ingest is writing, or may replace: every question sees the newest commit
 frontier    the scheduler's questions, on a live map
+completed   which file people are shown while a run is under way
 progress    questions that need no snapshot: how far the result logs were read, which domains are closed
 digest      one hash for a whole map
 ids         how two numbers share one row id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from crawler.database.completed_map import runs_folder
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
@@ -28,6 +29,9 @@ def move_aside(config: Config) -> list[str]:
                 source.rename(target)
                 if not suffix:
                     moved.append(str(target))
+        of_runs = runs_folder(database)
+        if of_runs.exists():
+            of_runs.rename(runs_folder(database.with_name(_dated(database, stamp))))
         kept = workspace.move_aside(stamp, recent_seconds)
         if kept is not None:
             moved.append(kept)

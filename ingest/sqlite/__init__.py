@@ -9,4 +9,5 @@ change_writer   a batch becomes rows: page_writer, depth_writer, link_writer, fr
 domain_sums     links summed up by domain
 checkpoint      the log goes back into the database file, in a thread
 comparison      the difference between two maps
+completed_copy  a copy of the map for readers, while a run changes it
 """

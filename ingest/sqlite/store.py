@@ -7,7 +7,7 @@ called for every page leave that to the caller's `with store.errors()`, all othe
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from ingest.sqlite import rule_effects, run_rows, setup
 from ingest.sqlite.change_writer import ChangeWriter
 from ingest.sqlite.checkpoint import Checkpoints
 from ingest.sqlite.comparison import Difference, compare_maps
+from ingest.sqlite.completed_copy import keep_copy, remove_copy
 from ingest.sqlite.domain_rows import DomainRows
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
@@ -124,6 +125,14 @@ class Store:
     def compare(self, older: Path) -> Difference:
         """The difference between this map and an older one."""
         return compare_maps(self.db, older)
+
+    def keep_copy(self, on_step: Callable[[], None]) -> None:
+        """Keep a copy for readers, before a run changes the map. Raises CopyNotMade."""
+        keep_copy(self.db, self.path, on_step)
+
+    def remove_copy(self) -> None:
+        """The map itself shows a completed run again."""
+        remove_copy(self.path)
 
     # -- runs ----------------------------------------------------------------------------------------
 

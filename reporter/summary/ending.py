@@ -60,14 +60,16 @@ def ending_lines(
 
 def _commands(figures: Figures, names: Names, *, is_over: bool) -> list[str]:
     failed = figures.failed_seeds[0].url if figures.failed_seeds else names.failed_url
+    # Without it, the last completed run is shown.
+    this_run = f" --run {figures.run.id}" if not is_over and figures.run.id > 1 else ""
     rows = []
     if not is_over:
         rows.append(("go on with this run", f"sumi-ripple {names.crawl}"))
-    rows.append(("figures by domain", f"sumi-ripple stats {names.config} --by domain"))
+    rows.append(("figures by domain", f"sumi-ripple stats {names.config} --by domain{this_run}"))
     if failed:
-        rows.append(("why a page failed", f"sumi-ripple explain {quoted(plain(failed))} {names.crawl}"))
+        rows.append(("why a page failed", f"sumi-ripple explain {quoted(plain(failed))} {names.crawl}{this_run}"))
     if figures.overall.pages_crawled:
-        rows.append(("the map for Gephi", f"sumi-ripple export {names.config} map.gexf"))
+        rows.append(("the map for Gephi", f"sumi-ripple export {names.config} map.gexf{this_run}"))
     rows.append(("the next run", f"sumi-ripple {names.crawl}{'' if is_over else ' --next-run'}"))
     width = max(len(words) for words, _ in rows)
     return [f"  {words:<{width}}  {command}" for words, command in rows[:4]]

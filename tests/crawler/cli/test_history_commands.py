@@ -10,6 +10,8 @@ import pytest
 
 from crawler.model.settings import Config
 from tests.crawler.cli.calling import called
+from tests.ingest.terrains import AT
+from tests.ingest.test_loop import begun, drain, write
 from tests.reporter.diff.conftest import rules_with_two_runs  # noqa: F401
 
 CONFIG = """
@@ -113,3 +115,53 @@ def test_a_diff_of_one_run_says_that_it_needs_two(
     monkeypatch.chdir(folder)
     assert called("diff", "demo.toml", "--workspace", folder) == 1
     assert "needs two completed runs" in capsys.readouterr().err
+
+
+def test_while_a_run_is_under_way_readers_are_shown_the_last_completed_one(
+    rules_with_two_runs: Config,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = rules_with_two_runs
+    folder = rules.workspace.parent
+    monkeypatch.chdir(folder)
+    (folder / "my.toml").write_text(CONFIG)
+    readers = (
+        ("stats", "my.toml", "--json"),
+        ("stats", "my.toml", "--by", "domain", "--json"),
+        ("explain", "https://one.test/0", "my.toml", "--json"),
+        ("explain", "one.test", "my.toml", "--json"),
+        ("export", "my.toml"),
+        ("candidates", "my.toml", "--json"),
+        ("crawl", "my.toml", "--stats"),
+    )
+    before = {}
+    for words in readers:
+        assert called(*words) == 0
+        before[words] = capsys.readouterr().out
+    assert called("report", "my.toml") == 0
+    summary = (folder / "summary.md").read_text().split("**Generated", 1)[0]
+    write(rules, "scheduler", begun(3))
+    drain(rules)
+    capsys.readouterr()
+    note = f"This is the map of run 2, completed {AT}. Run 3 is under way; --run 3 shows it.\n"
+    for words in readers:
+        assert called(*words) == 0
+        assert capsys.readouterr() == (before[words], note)
+    assert called("map", "my.toml", "map.html") == 0
+    assert capsys.readouterr().err == note
+    assert called("report", "my.toml") == 0
+    assert (folder / "summary.md").read_text().split("**Generated", 1)[0] == summary
+    capsys.readouterr()
+    for path in (folder / "map.db.runs").glob("run-*.db"):  # the summary's changes were worked out from them
+        path.unlink()
+    for run, state in ((2, "dead_link"), (3, "dead_link")):
+        assert called("explain", "https://one.test/0", "my.toml", "--run", str(run), "--json") == 0
+        assert orjson.loads(capsys.readouterr().out)["state"] == state
+    for run, crawled in ((2, 5), (3, 0)):
+        assert called("stats", "my.toml", "--run", str(run), "--json") == 0
+        figures = orjson.loads(capsys.readouterr().out)
+        assert (figures["run"]["id"], figures["overall"]["pages_crawled"]) == (run, crawled)
+    assert not list((folder / "map.db.runs").glob("run-*.db")), "the copy answers; nothing is replayed"
+    assert called("stats", "map.db", "--json") == 0
+    assert orjson.loads(capsys.readouterr().out)["run"]["id"] == 3, "a database that is named is read as it is"

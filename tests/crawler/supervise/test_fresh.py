@@ -16,6 +16,8 @@ def test_a_fresh_start_moves_everything_aside_and_deletes_nothing(config: Config
     workspace = FileWorkspace(root)
     config.output.database_path.write_text("map")
     (tmp_path / "my.map.db-wal").write_text("log")
+    (tmp_path / "my.map.db.runs").mkdir()
+    (tmp_path / "my.map.db.runs" / "completed.db").write_text("copy")
     Writer(workspace.layout.results_of("fetcher-01")).append(b'{"a":1}')
     (workspace.layout.state / "run.json").write_text("{}")
     moved = move_aside(config)
@@ -23,6 +25,8 @@ def test_a_fresh_start_moves_everything_aside_and_deletes_nothing(config: Config
     database, kept = map(Path, moved)
     assert database.read_text() == "map" and database.name.startswith("my.map.2")
     assert database.with_name(database.name + "-wal").read_text() == "log"
+    assert (database.with_name(database.name + ".runs") / "completed.db").read_text() == "copy"
+    assert not (tmp_path / "my.map.db.runs").exists()
     assert list((kept / "spool" / "results" / "fetcher-01").iterdir())
     assert (kept / "state" / "run.json").exists()
     assert workspace.layout.results.is_dir() and list(workspace.layout.results.iterdir()) == []

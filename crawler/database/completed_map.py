@@ -1,0 +1,64 @@
+"""The map of the last completed run, which stays whole while the next run is under way.
+
+A run changes the rows of the one before: visited pages wait again, links are seen again one by one. So the ingest keeps
+a copy of the map when a run begins, and removes it when that run is completed. People's questions go to the copy
+meanwhile; the stages, `status` and `digest` always read the live map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.database.map_errors import MapError
+from crawler.database.run_log import RecordedRun, RecordedRuns, recorded_runs
+
+
+def runs_folder(database: Path) -> Path:
+    """The folder beside a database for maps of single runs and the copy. It may be deleted at any time."""
+    return database.with_name(f"{database.name}.runs")
+
+
+def copy_path(database: Path) -> Path:
+    """The place of the copy."""
+    return runs_folder(database) / "completed.db"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMap:
+    """The file that a question goes to. `run` is the run it shows, None: that of the live map; `note` tells people."""
+
+    path: Path
+    run: RecordedRun | None = None
+    note: str = ""
+
+
+def shown_map(database: Path) -> ShownMap:
+    """The copy while a run is under way, else the live map; that one too if it cannot be read: its reader says why."""
+    try:
+        runs = recorded_runs(database)
+    except MapError:
+        return ShownMap(database)
+    newest = runs.runs[-1] if runs.runs else None
+    completed = runs.completed()
+    if newest is None or newest.is_completed or not completed:
+        return ShownMap(database)
+    how = "is under way" if newest.status == "running" else "is not finished"
+    shown = completed_run(runs)
+    if shown is None:
+        note = f"Run {newest.number} {how}; this is its map so far. The map of run {completed[-1].number} was not kept."
+        return ShownMap(database, note=note)
+    when = f", completed {shown.finished_at}" if shown.finished_at else ""
+    note = f"This is the map of run {shown.number}{when}. Run {newest.number} {how}; --run {newest.number} shows it."
+    return ShownMap(copy_path(database), shown, note)
+
+
+def completed_run(runs: RecordedRuns) -> RecordedRun | None:
+    """The run that the copy shows; None: there is no copy of this map, or it cannot be read."""
+    try:
+        kept = recorded_runs(copy_path(runs.path)).runs[-1]
+    except (MapError, IndexError):
+        return None
+    # A copy of another map may lie there, from before --fresh or from a crash.
+    same = [run for run in runs.completed() if (run.number, run.started_at) == (kept.number, kept.started_at)]
+    return same[0] if same and kept.is_completed else None

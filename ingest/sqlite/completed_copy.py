@@ -1,0 +1,61 @@
+"""A copy of the map before a run changes it, for readers (crawler/database/completed_map.py).
+
+Invariant: at its place there is a whole copy or none. It is written under another name, made durable and renamed; a
+crash in between leaves a file that the next copy replaces.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from crawler.database.completed_map import copy_path
+from crawler.model.errors import SumiError, sentence
+from crawler.workspace.atomic import sync_file
+
+_STEP = 16 * 1024 * 1024  # bytes between two calls of `on_step`
+_SPARE = 2  # times the map's size must be free: the run that begins needs room too
+
+
+class CopyNotMade(SumiError):
+    """There is no copy; the text says why, as a half sentence."""
+
+
+def keep_copy(db: sqlite3.Connection, database: Path, on_step: Callable[[], None]) -> None:
+    """Copy the map that `db` has open to its place. Raises CopyNotMade: then there is no copy.
+
+    The copy needs no -wal: one process writes it once, and readers may open it on a read-only disk.
+    """
+    target = copy_path(database)
+    scratch = target.with_name(f".{target.name}.new")
+    page_size = int(db.execute("PRAGMA page_size").fetchone()[0])
+    size = page_size * int(db.execute("PRAGMA page_count").fetchone()[0])
+    try:
+        remove_copy(database)
+        target.parent.mkdir(exist_ok=True)
+        scratch.unlink(missing_ok=True)
+        free = shutil.disk_usage(target.parent).free
+        if free < _SPARE * size:
+            raise CopyNotMade(f"it takes {size:,} bytes, and of {free:,} free ones half must stay free")
+        copy = sqlite3.connect(scratch, isolation_level=None)
+        try:
+            copy.execute("PRAGMA synchronous = OFF")
+            db.backup(copy, pages=max(1, _STEP // page_size), progress=lambda status, left, total: on_step(), sleep=0)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            copy.close()
+        sync_file(scratch)
+        scratch.replace(target)
+    except sqlite3.Error as problem:
+        scratch.unlink(missing_ok=True)
+        raise CopyNotMade(str(problem)) from None
+    except OSError as problem:
+        scratch.unlink(missing_ok=True)
+        raise CopyNotMade(sentence(problem)) from None
+
+
+def remove_copy(database: Path) -> None:
+    """Remove the copy, if there is one."""
+    copy_path(database).unlink(missing_ok=True)
