@@ -145,8 +145,8 @@ IMPURE = {
 EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
 PURE_PARTS = {
-    *("ada_url", "brotli", "backports", "compression", "msgspec", "orjson", "publicsuffixlist", "tomli", "tomlkit"),
-    "webencodings",
+    *("ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "publicsuffixlist", "tomli"),
+    *("tomlkit", "webencodings"),
 }
 
 # A part → the only packages that import it.
@@ -158,7 +158,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "ssl": ("crawler.net", "crawler.demo"),
     "greenlet": ("crawler.net",),
     "pycares": ("crawler.net",),
-    "lxml": (),
+    "lxml": ("crawler.visit",),
     "urllib3": (),
     "requests": (),
     "psycopg": (),

@@ -22,7 +22,7 @@ from crawler.model import page_claims, shown_text, urls
 from crawler.model.settings import TrapSettings
 from crawler.net import codings, http1
 from crawler.rules import subdomains, traps
-from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots
+from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots, sitemap
 from reporter import escape
 from tests.places import ROOT
 
@@ -108,6 +108,14 @@ READERS: dict[str, dict[str, Reader]] = {
         "rules": lambda text: robots.parse(f"User-agent: *\nDisallow: /{text}").allows("https://a.test/x", "x"),
         "path": lambda text: robots.path_of("https://a.test/" + text),
         "match": lambda text: robots.parse("User-agent: *\nDisallow: /*a*b*c*d$").allows("https://a.test/" + text, "x"),
+    },
+    "crawler.visit.sitemap": {
+        "text": data(lambda raw: sitemap.read_sitemap(b"https://a.test/\n" + raw)),
+        "prologue": data(lambda raw: sitemap.read_sitemap(b"<?xml version='1.0'?>" + raw)),
+        "urlset": data(lambda raw: sitemap.read_sitemap(b"<urlset><url><loc>" + raw)),
+        "feed": data(lambda raw: sitemap.read_sitemap(b"<rss><channel>" + raw)),
+        "wide": data(lambda raw: sitemap.read_sitemap(b"\xff\xfe<\0a\0" + raw)),
+        "date": sitemap.date_of,
     },
     "crawler.visit.flow": {
         "location": lambda text: flow._shown(text),

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -43,6 +44,8 @@ _RULES = {
     "disallaw": False,
 }
 _AGENT = {"user-agent", "useragent", "user agent"}
+_MOST_SITEMAPS = 500  # that are kept; a sitemap can name more of them
+_LONGEST_SITEMAP = 2048  # characters of its address
 _DELAY = {"crawl-delay", "crawldelay", "crawl delay"}
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _LINE = re.compile(r"[^\r\n]+")
@@ -113,10 +116,11 @@ _Agent = list[tuple[_Group, int]]  # the groups that name an agent, each with th
 class Rules:
     """One parsed robots.txt."""
 
-    __slots__ = ("_agents", "count")
+    __slots__ = ("_agents", "count", "sitemaps")
 
-    def __init__(self, agents: dict[str, _Agent]) -> None:
+    def __init__(self, agents: dict[str, _Agent], sitemaps: Iterable[str] = ()) -> None:
         self._agents = agents
+        self.sitemaps = tuple(sitemaps)  # as written, each once: they belong to no group
         groups = {id(group): group for agent in agents.values() for group, _ in agent}
         self.count = sum(len(group.rules) for group in groups.values())  # rules that are kept, each once
 
@@ -172,6 +176,7 @@ def _parse(text: str, agent: str | None) -> Rules:
     named: set[str] = set()  # the agents of the group that is being read, as far as they are wanted
     group = _Group()
     has_rules = False
+    sitemaps: dict[str, None] = {}
     for line in _LINE.finditer(text):
         split = _split(line[0])
         if split is None:
@@ -192,7 +197,14 @@ def _parse(text: str, agent: str | None) -> Rules:
             has_rules = True
             if value and named:  # an empty path says nothing
                 group.rules.extend(_rules_of(_RULES[name], value, line[0]))
-    return Rules(agents)
+        elif name == "sitemap" and 0 < len(value) <= _LONGEST_SITEMAP and len(sitemaps) < _MOST_SITEMAPS:
+            sitemaps[value] = None
+    return Rules(agents, sitemaps)
+
+
+def sitemaps_of(body: bytes | str) -> tuple[str, ...]:
+    """The addresses of its `Sitemap` lines, wherever they stand."""
+    return parse(body).sitemaps
 
 
 def text_of(body: bytes | str) -> str:

@@ -27,7 +27,7 @@ from crawler.model import urls
 from crawler.model.settings import TrapSettings
 from crawler.net import codings, http1
 from crawler.rules import traps
-from crawler.visit import html, robots
+from crawler.visit import html, robots, sitemap
 
 MOST_CPU = 2.0  # seconds for one input
 MOST_MEMORY = 200 * 1024 * 1024  # bytes by which one input may raise the peak of the process
@@ -103,6 +103,37 @@ url = st.lists(st.builds(lambda part, times: part * times, url_part, st.sampled_
     "".join
 )
 
+sitemap_tag = st.builds(
+    lambda slash, prefix, tag_name, attributes, end: b"<" + slash + prefix + tag_name + attributes + end,
+    st.sampled_from([b"", b"/"]),
+    st.sampled_from([b"", b"", b"x:", b"image:"]),
+    st.sampled_from([b"urlset", b"sitemapindex", b"url", b"sitemap", b"loc", b"lastmod", b"rss", b"item", b"link"]),
+    st.sampled_from([b"", b" xmlns='u'", b" xmlns:x='v'", b" rel='alternate' href='/h'", b" a", b" a='&b;'"]),
+    st.sampled_from([b">", b"/>", b"", b"<"]),
+)
+sitemap_text = st.one_of(
+    noise,
+    st.sampled_from(
+        [
+            *(b"https://a.test/1", b"\nhttps://a.test/2\n", b"2024-05-06T07:08Z", b"&amp;", b"&x;", b"<![CDATA[ a ]]>"),
+            *(
+                b"<!-- c -->",
+                b"<!DOCTYPE urlset [<!ENTITY x 'y'>]>",
+                b"<?xml version='1.0' encoding='utf-16'?>",
+                b"]]>",
+            ),
+        ]
+    ),
+)
+sitemap_body = st.builds(
+    lambda start, parts: start + b"".join(parts),
+    st.sampled_from([b"<urlset>", b"<sitemapindex>", b"<rss><channel>", b"<feed>", b"", b"\xef\xbb\xbf ", b"\xff\xfe"]),
+    st.lists(
+        st.builds(lambda unit, n: unit * n, st.one_of(sitemap_tag, sitemap_text), st.sampled_from([1, 1, 3000])),
+        max_size=14,
+    ),
+)
+
 # -- targets ------------------------------------------------------------------------------------------------------
 
 
@@ -159,12 +190,23 @@ def read_url(text: str) -> None:
     urls.LinkResolver().link(key, text)
 
 
+def read_a_sitemap(raw: bytes, is_packed: bool, cut: int) -> None:
+    body = gzip.compress(raw, 1) if is_packed else raw
+    found = sitemap.read_sitemap(body[: len(body) - cut if cut < len(body) else None], most_entries=500)
+    assert len(found.urls) + len(found.sitemaps) <= 500
+    assert (found.kind == "invalid") == (found.error is not None)
+    assert all(0 < len(address) <= sitemap.LONGEST_ADDRESS for address in (*found.urls, *found.sitemaps))
+    for address in found.urls:
+        sitemap.counts(address, "https://a.test/sitemap.xml", "b.test")
+
+
 TARGETS: dict[str, tuple[Callable[..., None], tuple[st.SearchStrategy[Any], ...]]] = {
     "extraction": (read_page, (page, content_type)),
     "robots": (read_robots, (robots_file, st.text(max_size=10))),
     "http": (read_answer, (answer, st.sampled_from([1, 7, 4096]))),
     "decoding": (read_coded, (stack, plain, st.sampled_from([1000, 65536]), st.integers(0, 500))),
     "urls": (read_url, (url,)),
+    "sitemaps": (read_a_sitemap, (sitemap_body, st.booleans(), st.integers(0, 40))),
 }
 
 
