@@ -144,7 +144,7 @@ READERS: dict[str, dict[str, Reader]] = {
         "cell": escape.cell,
     },
 }
-_LIMITS = (64 * 1024, 80 * 1024, 10_000)
+_LIMITS = (64 * 1024, 80 * 1024, 10_000, 2048)
 ROOMS = ("crawler/visit", "crawler/net", "crawler/model", "crawler/rules", "reporter/escape.py")
 
 

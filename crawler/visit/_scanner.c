@@ -84,7 +84,8 @@ behind(const byte *at, const byte *end, const char *text, size_t length)
  * latter alone. */
 enum Tag {
     OTHER, A, AREA, BASE, LINK, META, HTML, TITLE, SCRIPT, STYLE, XMP, IFRAME, NOEMBED, NOFRAMES, TEXTAREA, PLAINTEXT,
-    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, BREAKOUT, OPENER, CLOSER
+    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, NOSCRIPT, BREAKOUT, OPENER,
+    CLOSER
 };
 
 static const struct {
@@ -101,7 +102,7 @@ static const struct {
     {"head", OPENER}, {"header", CLOSER}, {"hr", OPENER}, {"html", HTML}, {"i", BREAKOUT}, {"iframe", IFRAME},
     {"img", OPENER}, {"label", CLOSER}, {"li", BREAKOUT}, {"link", LINK}, {"listing", BREAKOUT}, {"main", CLOSER},
     {"math", MATH}, {"menu", BREAKOUT}, {"meta", META}, {"mi", MI}, {"mn", MN}, {"mo", MO}, {"ms", MS},
-    {"mtext", MTEXT}, {"nav", CLOSER}, {"nobr", BREAKOUT}, {"noembed", NOEMBED}, {"noframes", NOFRAMES},
+    {"mtext", MTEXT}, {"nav", CLOSER}, {"nobr", BREAKOUT}, {"noembed", NOEMBED}, {"noframes", NOFRAMES}, {"noscript", NOSCRIPT},
     {"ol", BREAKOUT}, {"p", BREAKOUT}, {"plaintext", PLAINTEXT}, {"pre", BREAKOUT}, {"ruby", BREAKOUT},
     {"s", BREAKOUT}, {"script", SCRIPT}, {"section", CLOSER}, {"select", CLOSER}, {"small", BREAKOUT},
     {"span", BREAKOUT}, {"strike", BREAKOUT}, {"strong", BREAKOUT}, {"style", STYLE}, {"sub", BREAKOUT},
@@ -308,7 +309,7 @@ typedef struct {
 typedef struct {
     const byte *data, *end;
     int is_xml;
-    Py_ssize_t most, longest_address, longest_value, most_elements;
+    Py_ssize_t most, longest_address, longest_value, most_elements, longest_text;
     unsigned reported[HTML + 1]; /* by tag: is it asked for? */
     PyObject *refresh, *in_attribute;
     const uint64_t *key;
@@ -321,6 +322,9 @@ typedef struct {
     byte *frames;
     size_t frame_count, frame_room, open_svg, open_math;
     size_t templates, frames_at_template;
+
+    byte *text; /* the text that is shown, as written, `longest_text` bytes at the most */
+    Py_ssize_t text_length, noscript_at; /* noscript_at: its length where a `<noscript>` began; -1: in none */
 
     Buffer resolved, cleaned;
     PyObject *held; /* what `resolved` came from, where Python made it */
@@ -818,6 +822,32 @@ close_element(Scan *scan, enum Tag tag)
     }
 }
 
+/* --- text that is shown ----------------------------------------------------------------------------------------- */
+
+/* Add the words up to `to`. Markup ends a word, as space does. */
+static void
+add_text(Scan *scan, const byte *at, const byte *to)
+{
+    if (scan->templates) {
+        return;
+    }
+    int is_apart = 1;
+    for (; at < to && scan->text_length < scan->longest_text; at++) {
+        if (KIND[*at] & SPACE || *at == '\v') {
+            is_apart = 1;
+            continue;
+        }
+        if (is_apart && scan->text_length) {
+            scan->text[scan->text_length++] = ' ';
+            if (scan->text_length == scan->longest_text) {
+                return;
+            }
+        }
+        is_apart = 0;
+        scan->text[scan->text_length++] = *at;
+    }
+}
+
 /* --- tags ------------------------------------------------------------------------------------------------------- */
 
 static void
@@ -1029,6 +1059,10 @@ html_element(Scan *scan, const byte *start, enum Tag tag, const Values *values, 
         failed = has_no_content ? 0 : open_template(scan, values);
     } else if (tag == PLAINTEXT) {
         return scan->is_xml ? at : scan->end;
+    } else if (tag == NOSCRIPT) {
+        if (!has_no_content && !scan->templates && scan->noscript_at < 0) {
+            scan->noscript_at = scan->text_length;
+        }
     } else if (!scan->templates && tag >= AREA && tag <= HTML) {
         failed = document_element(scan, start, tag, values);
     }
@@ -1065,7 +1099,10 @@ end_tag(Scan *scan, const byte *start)
     enum Tag tag;
     const byte *at = read_name(scan, start + 2, &tag);
     at = behind_tag(scan, at);
-    if (tag != OTHER && (scan->frame_count || scan->templates)) {
+    if (tag == NOSCRIPT && scan->noscript_at >= 0 && (at < scan->end || scan->end[-1] == '>')) {
+        scan->text_length = scan->noscript_at; /* browsers that run scripts do not show it */
+        scan->noscript_at = -1;
+    } else if (tag != OTHER && (scan->frame_count || scan->templates)) {
         close_element(scan, tag);
     }
     return at;
@@ -1139,8 +1176,11 @@ static int
 run(Scan *scan)
 {
     const byte *at = scan->data, *end = scan->end;
-    while (at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
-        if (end - at < 2) {
+    while (at < end) {
+        const byte *text = at;
+        at = memchr(at, '<', (size_t)(end - at));
+        add_text(scan, text, at == NULL ? end : at);
+        if (at == NULL || end - at < 2) {
             break;
         }
         byte mark = at[1];
@@ -1197,21 +1237,29 @@ scan_pages(PyObject *module, PyObject *args)
     PyObject *names;
     Scan scan;
     memset(&scan, 0, sizeof scan);
-    if (!PyArg_ParseTuple(args, "y*npO!O(nnn)O:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
+    if (!PyArg_ParseTuple(args, "y*npO!O(nnnn)O:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
                           &scan.refresh, &scan.longest_address, &scan.longest_value, &scan.most_elements,
-                          &scan.in_attribute)) {
+                          &scan.longest_text, &scan.in_attribute)) {
         return NULL;
     }
     PyObject *found = NULL;
     scan.data = data.len ? data.buf : (const byte *)"";
     scan.end = scan.data + data.len;
     scan.key = PyModule_GetState(module);
+    if (scan.longest_text > data.len) {
+        scan.longest_text = data.len; /* a page has no more, and the spaces that are put between words stood for tags */
+    }
+    scan.noscript_at = -1;
+    scan.text = PyMem_Malloc((size_t)scan.longest_text + 1);
     scan.addresses = PyList_New(0);
     scan.elements = PyList_New(0);
-    if (scan.addresses != NULL && scan.elements != NULL && ask_for(&scan, names) == 0 && run(&scan) == 0) {
+    if (scan.text == NULL) {
+        PyErr_NoMemory();
+    } else if (scan.addresses != NULL && scan.elements != NULL && ask_for(&scan, names) == 0 && run(&scan) == 0) {
         PyObject *title = bytes_or_none(scan.title), *base = bytes_or_none(scan.base);
         if (title != NULL && base != NULL) {
-            found = Py_BuildValue("(OOOnO)", title, base, scan.addresses, scan.left_out, scan.elements);
+            found = Py_BuildValue("(OOOnOy#)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
+                                  scan.text_length);
         }
         Py_XDECREF(title);
         Py_XDECREF(base);
@@ -1220,6 +1268,7 @@ scan_pages(PyObject *module, PyObject *args)
     Py_XDECREF(scan.elements);
     Py_XDECREF(scan.held);
     forget(&scan.seen);
+    PyMem_Free(scan.text);
     PyMem_Free(scan.frames);
     PyMem_Free(scan.resolved.text);
     PyMem_Free(scan.cleaned.text);
@@ -1250,7 +1299,7 @@ prepare(PyObject *module)
     for (int i = 0; i < 2; i++) {
         key[i] = key[i] % (PRIME - 2) + 2;
     }
-    return PyModule_AddIntConstant(module, "CONTRACT", 1);
+    return PyModule_AddIntConstant(module, "CONTRACT", 2);
 }
 
 static PyMethodDef METHODS[] = {

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from crawler.visit.pure_scanner import Found
+from crawler.visit.pure_scanner import Found, Limits
 
 CONTRACT: int
 
@@ -10,7 +10,7 @@ def scan(
     is_xml: bool,
     elements: tuple[str, ...],
     refresh: Callable[[str], str | None],
-    limits: tuple[int, int, int],
+    limits: Limits,
     in_attribute: Callable[[bytes], bytes],
     /,
 ) -> Found: ...

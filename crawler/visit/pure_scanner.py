@@ -12,7 +12,8 @@ from functools import lru_cache
 from crawler.visit.references import in_attribute
 
 Element = tuple[int, str, dict[str, str]]
-Found = tuple[bytes | None, bytes | None, list[str], int, list[Element]]
+Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes]
+Limits = tuple[int, int, int, int]  # longest address, longest value, most elements, longest text
 
 _SPACES = b"\t\n\x0c\r "
 _S = rb"\t\n\x0c\r "  # the same inside of a pattern
@@ -35,6 +36,7 @@ _INSIDE = b"\t\n\r"  # and removed anywhere
 _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
 _CANONICAL = re.compile(rb"(?:\A|[%b])canonical(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
+_WORD = re.compile(rb"[^\t\n\v\f\r ]++")
 
 _RAW = frozenset({b"script", b"style", b"xmp", b"iframe", b"noembed", b"noframes", b"textarea", b"title"})
 _ATTRIBUTES = {
@@ -78,7 +80,7 @@ def scan(
     is_xml: bool,
     elements: tuple[str, ...],
     refresh: Callable[[str], str | None],
-    limits: tuple[int, int, int],
+    limits: Limits,
 ) -> Found:
     """As `scanner.scan`; the title and base are as written, without references resolved."""
     return _Scan(data, most, is_xml, elements, refresh, limits).run()
@@ -146,7 +148,7 @@ class _Scan:
         is_xml: bool,
         elements: tuple[str, ...],
         refresh: Callable[[str], str | None],
-        limits: tuple[int, int, int],
+        limits: Limits,
     ) -> None:
         self._data = data
         self._end = len(data)
@@ -154,7 +156,8 @@ class _Scan:
         self._is_xml = is_xml
         self._elements = frozenset(elements) & _REPORTABLE
         self._refresh = refresh
-        self._longest_address, self._longest_value, self._most_elements = limits
+        self._longest_address, self._longest_value, self._most_elements, longest_text = limits
+        self._longest_text = min(longest_text, len(data))
         self._between = _between(is_xml, tuple(sorted(self._elements)))
         self._patterns = {name: _attribute(names) for name, names in _ATTRIBUTES.items()}
         if "a" in self._elements:
@@ -165,6 +168,8 @@ class _Scan:
         self._addresses: dict[bytes, None] = {}
         self._left_out: set[int] = set()  # hashes are enough to count
         self._records: list[Element] = []
+        self._shown = bytearray()
+        self._noscript_at: int | None = None  # the text's length where a `<noscript>` began
         self._frames: list[bytes] = []
         self._open = {b"svg": 0, b"math": 0}
         self._templates = 0
@@ -174,8 +179,9 @@ class _Scan:
         data, end = self._data, self._end
         position = 0
         while position < end:
-            if self._frames or self._templates:
-                position = data.find(b"<", position)
+            if self._frames or self._templates or self._is_reading_text():
+                start, position = position, data.find(b"<", position)
+                self._add_text(start, end if position < 0 else position)
                 if position < 0:
                     break
             else:
@@ -183,7 +189,20 @@ class _Scan:
                 position = end if found is None else found.end()
             position = self._markup(position)
         addresses = [address.decode("utf-8", "replace") for address in self._addresses]
-        return self._title, self._base, addresses, len(self._left_out), self._records
+        return self._title, self._base, addresses, len(self._left_out), self._records, bytes(self._shown)
+
+    def _is_reading_text(self) -> bool:
+        return len(self._shown) < self._longest_text or self._noscript_at is not None
+
+    def _add_text(self, start: int, end: int) -> None:
+        """Add the words up to `end`. Markup ends a word, as space does."""
+        if self._templates:
+            return
+        text = self._shown
+        words = _WORD.finditer(self._data, start, end)
+        while (room := self._longest_text - len(text)) > 0 and (found := next(words, None)) is not None:
+            word = self._data[found.start() : min(found.end(), found.start() + room)]
+            text += (b" " + word)[:room] if text else word
 
     def _markup(self, position: int) -> int:
         mark = self._data[position + 1 : position + 2]
@@ -248,7 +267,11 @@ class _Scan:
         name, position = self._name(position + 2)
         position = self._behind_tag(position)
         if position < self._end or self._data.endswith(b">"):
-            self._close(name)
+            if name == b"noscript" and self._noscript_at is not None:
+                del self._shown[self._noscript_at :]  # browsers that run scripts do not show it
+                self._noscript_at = None
+            else:
+                self._close(name)
         return position
 
     def _behind_tag(self, position: int) -> int:
@@ -338,6 +361,9 @@ class _Scan:
                 self._open_template(values)
         elif name == b"plaintext":
             return position if self._is_xml else self._end
+        elif name == b"noscript":
+            if not (self._is_xml and is_closed) and not self._templates and self._noscript_at is None:
+                self._noscript_at = len(self._shown)
         elif not self._templates:
             self._document_element(start, name, values)
         return position

@@ -32,11 +32,11 @@ from crawler.visit.references import in_attribute, in_text
 
 __all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Scan", "address_of", "scan"]
 
-CONTRACT = 1  # what `_scanner.c` must say too: a build left over from other sources is not used
+CONTRACT = 2  # what `_scanner.c` must say too: a build left over from other sources is not used
 LONGEST_ADDRESS = 64 * 1024  # bytes
 LONGEST_VALUE = 80 * 1024  # bytes as written of a title or an attribute; the rest is cut off, which keeps memory small
 MOST_ELEMENTS = 10_000  # reported of one page
-_LIMITS = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS)
+LONGEST_TEXT = 2048  # bytes of a page's text: enough to tell that there is little of it
 
 
 def _compiled() -> Any:
@@ -61,7 +61,8 @@ class Scan:
     order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are references
     to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long. `title` and
     `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of the tag,
-    name, attributes), for the names asked for.
+    name, attributes), for the names asked for. `text` is the beginning of the text that is shown: one space between
+    words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`.
     """
 
     title: str | None
@@ -69,6 +70,7 @@ class Scan:
     addresses: list[str]
     left_out: int
     elements: list[Element]
+    text: bytes
 
 
 def scan(
@@ -78,16 +80,18 @@ def scan(
     *,
     is_xml: bool = False,
     elements: tuple[str, ...] = ("meta",),
+    longest_text: int = LONGEST_TEXT,
 ) -> Scan:
     """Read a page in UTF-8 (bytes that are not become U+FFFD), keeping `most` addresses.
 
     `refresh` tells the target in a meta refresh's content, or None. `elements` may name a, area, link, meta and html.
     """
+    limits = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS, longest_text)
     if compiled is None:
-        found = pure_scanner.scan(data, most, is_xml, elements, refresh, _LIMITS)
+        found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits)
     else:
-        found = compiled.scan(data, most, is_xml, elements, refresh, _LIMITS, in_attribute)
-    title, base, addresses, left_out, reported = found
+        found = compiled.scan(data, most, is_xml, elements, refresh, limits, in_attribute)
+    title, base, addresses, left_out, reported, text = found
     if title is not None and is_xml:
         title = title.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     return Scan(
@@ -96,4 +100,5 @@ def scan(
         addresses=addresses,
         left_out=left_out,
         elements=reported,
+        text=text,
     )

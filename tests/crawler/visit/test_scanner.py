@@ -20,9 +20,9 @@ from crawler.demo.sites import HTML
 from crawler.demo.terrain import demo_terrain
 from crawler.visit import pure_scanner, scanner
 from crawler.visit.html import refresh_target
-from crawler.visit.pure_scanner import Found
+from crawler.visit.pure_scanner import Found, Limits
 from crawler.visit.references import in_attribute, in_text
-from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_VALUE, Scan, scan
+from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, LONGEST_VALUE, Scan, scan
 
 NOT_BUILT = "the compiled scanner is not built here"
 EVERYTHING = ("a", "area", "link", "meta", "html")
@@ -366,10 +366,45 @@ def test_xhtml(implementation: str, body: str, addresses: list[str], title: str 
     assert title is None or found.title == title
 
 
+# --- text that is shown
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (" a\n b\v\tc ", b"a b c"),
+        ("<p>a</p><p>b</p>c<b>d</b>", b"a b c d"),
+        ("<title>no</title><style>no</style><script>no</script><textarea>no</textarea><iframe>no</iframe>yes", b"yes"),
+        ("<!-- no -->a<!DOCTYPE no>b<?no?>c", b"a b c"),
+        ("<template>no<svg>no</svg></template>a<template shadowrootmode=open>b</template>", b"a b"),
+        ("a<noscript>no <a href=x>no</a></noscript>b", b"a b"),
+        ("<noscript>no<noscript>no</noscript>b", b"b"),
+        ("a<noscript>shown, for it never ends", b"a shown, for it never ends"),
+        ("a<noscript>shown</noscript", b"a shown"),
+        ("a</noscript>b<svg><noscript>c</noscript>d</svg>", b"a b c d"),
+        ("<svg><title>a</title><text>b</text></svg>", b"a b"),
+        ("a &lt; b &amp; c < d", b"a &lt; b &amp; c d"),  # as written; a bare `<` is left out
+        ("", b""),
+    ],
+)
+def test_the_text_that_is_shown(implementation: str, body: str, text: bytes) -> None:
+    assert read(body).text == text
+
+
+def test_text_is_kept_up_to_its_limit_and_a_noscript_gives_its_room_back(implementation: str) -> None:
+    def text(body: bytes, longest: int) -> bytes:
+        return scan(body, 10, refresh_target, longest_text=longest).text
+
+    assert text(b"abc def ghi", 6) == b"abc de"
+    assert text(b"abc def ghi", 4) == b"abc "
+    assert text(b"abc", 0) == b""
+    assert text(b"ab<noscript>" + b"no " * 100 + b"</noscript>cd" + b"<p>" * 50 + b"ef gh", 8) == b"ab cd ef"
+
+
 # --- both implementations
 
 
-def both(data: bytes, most: int, is_xml: bool, limits: tuple[int, int, int]) -> tuple[Found, Found]:
+def both(data: bytes, most: int, is_xml: bool, limits: Limits) -> tuple[Found, Found]:
     assert scanner.compiled is not None
     arguments = (data, most, is_xml, EVERYTHING, refresh_target, limits)
     return scanner.compiled.scan(*arguments, in_attribute), pure_scanner.scan(*arguments)
@@ -384,19 +419,19 @@ PIECES = [
         "</script> </script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> "
         "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> "
         "</template> <plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> "
-        "<iframe> </iframe>",
+        "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/>",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),
 ]
-LIMITS = st.sampled_from([(40, 60, 8), (5, 12, 2), (30, 9, 3)])
+LIMITS = st.sampled_from([(40, 60, 8, 30), (5, 12, 2, 7), (30, 9, 3, 2048), (30, 9, 3, 0)])
 SOUP = st.lists(st.sampled_from([*(piece.encode() for piece in PIECES), b"\xff", b"\xed\xa0\x80"]), max_size=40)
 
 
 @pytest.mark.skipif(scanner.compiled is None, reason=NOT_BUILT)
 @settings(max_examples=1500, deadline=None)
 @given(SOUP.map(b"".join), st.sampled_from([0, 1, 3, 1000]), st.booleans(), LIMITS)
-def test_both_read_tag_soup_alike(data: bytes, most: int, is_xml: bool, limits: tuple[int, int, int]) -> None:
+def test_both_read_tag_soup_alike(data: bytes, most: int, is_xml: bool, limits: Limits) -> None:
     compiled, pure = both(data, most, is_xml, limits)
     assert compiled == pure
 
@@ -426,7 +461,7 @@ def test_both_read_damaged_pages_alike(page: bytes, damage: list[tuple[int, int,
     for place, length, piece in damage:
         start = place % (len(data) + 1)
         data[start : start + length] = piece.encode()
-    compiled, pure = both(bytes(data), 1000, is_xml, (LONGEST_ADDRESS, LONGEST_VALUE, 10_000))
+    compiled, pure = both(bytes(data), 1000, is_xml, (LONGEST_ADDRESS, LONGEST_VALUE, 10_000, LONGEST_TEXT))
     assert compiled == pure
 
 
@@ -449,6 +484,7 @@ FLOODS = [
     ),
     *("<meta name=a content=b>", "<base href=x>", "<link rel=canonical href=x>", "<html lang=x>", "<!DOCTYPE ["),
     *("<meta http-equiv=refresh content='0;url=x'>", "<textarea></textarea>", "<x:", "<svg><![CDATA["),
+    *("<noscript>x", "<noscript>x</noscript>", "<noscript>x</noscript", "x ", "\n<b> "),
 ]
 MANY: dict[str, Callable[[int], bytes]] = {
     "addresses": lambda size: b"".join(b"<a href=%x>" % i for i in range(size // 14)),
