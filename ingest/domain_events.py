@@ -43,6 +43,9 @@ class DomainUpdater:
             domain.lost_requests += event.count
             domain.request_count += event.count
             self._touch(domain)
+        if event.event.startswith("breaker-"):
+            self._store.changes.breakers.append((domain.id, event))
+            self._touch(domain)
         if event.closes is not None:
             self.close(domain, event.closes)
 

@@ -160,7 +160,7 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
             name = domains[domain_id].domain
             if slug == "robots-denied":
                 robots_denied[name] += count
-            elif slug in ("rate-limited", "crawl-delay-too-long", "robots-unreachable"):
+            elif slug in ("rate-limited", "crawl-delay-too-long", "breaker-open", "robots-unreachable"):
                 held_back[name] += count
             elif slug.startswith("trap") and not is_unproven:
                 traps[name, slug] += count
@@ -182,7 +182,9 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
     )
 
 
-_UNANSWERED = ("rate-limited", "http-429", "crawl-delay-too-long", "robots-unreachable", "request-limit")
+_UNANSWERED = (
+    *("rate-limited", "http-429", "crawl-delay-too-long", "breaker-open", "robots-unreachable", "request-limit"),
+)
 
 
 def _is_unanswered(state: str, error: str | None) -> bool:
@@ -271,7 +273,7 @@ def rate_limited(domains: Iterable[DomainFacts], run: int) -> list[RateLimited]:
 
 
 def closed_domains(domains: Iterable[DomainFacts], pages: PageFigures, run: int) -> list[ClosedDomain]:
-    """The domains with pages left unvisited: because of a 429, the budget, or their robots.txt."""
+    """The domains with pages left unvisited: because of a 429, the budget, failures, or their robots.txt."""
     crawled = {figure.domain: figure.crawled for figure in pages.domains}
     found = []
     for row in domains:

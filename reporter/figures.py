@@ -156,9 +156,19 @@ class FixableLink:
 @dataclass(frozen=True, slots=True)
 class ClosedDomain:
     domain: str
-    reason: str  # rate-limited | request-limit | crawl-delay | robots-unreachable | robots-denied
+    reason: str  # rate-limited | request-limit | crawl-delay | breaker-open | robots-unreachable | robots-denied
     request: int | None
     pages: int  # left unvisited because of it
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerFigures:
+    """A domain whose circuit breaker opened in the run, and how it stands."""
+
+    domain: str
+    state: str  # open | half-open | closed
+    changes: int
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +224,7 @@ class Figures:
     moved_links: list[FixableLink] = field(default_factory=list)
     moved_links_total: int = 0
     closed: list[ClosedDomain] = field(default_factory=list)
+    breakers: list[BreakerFigures] = field(default_factory=list)
     traps: list[Trap] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     cut_pages: list[CutPage] = field(default_factory=list)

@@ -102,6 +102,7 @@ def _lists(figures: Figures) -> dict[str, Any]:
         "unreachable_links": figures.unreachable_links_total,
         "moved_links": figures.moved_links_total,
         "closed": [asdict(row) for row in figures.closed],
+        "breakers": [asdict(row) for row in figures.breakers],
         "traps": [asdict(row) for row in figures.traps],
         "quarantined": [asdict(row) for row in figures.quarantined],
         "links_cut": {"pages": figures.cut_pages_total, "links": figures.links_cut},

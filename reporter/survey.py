@@ -49,6 +49,14 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_un
         error_slugs=pages.error_slugs,
         rate_limited=counting.rate_limited(domains.values(), row.id),
         closed=counting.closed_domains(domains.values(), pages, row.id),
+        breakers=sorted(
+            (
+                figures.BreakerFigures(domains[number].domain, *found)
+                for number, found in overview.breakers(reader, row.id).items()
+                if number in domains
+            ),
+            key=lambda figure: figure.domain,
+        ),
         traps=counting.trap_figures(overview.closed_families(reader, row.id), pages),
         seeds=len(seeds),
         seeds_waiting=sum(seed.state in WAITING for seed in seeds),

@@ -96,6 +96,7 @@ PURE_MODULES = {
     "crawler.config.warnings",
     "crawler.database.format",
     "crawler.database.ids",
+    "crawler.demo.failing_sites",
     "crawler.demo.sites",
     "crawler.demo.terrain",
     "crawler.net.addresses",

@@ -24,6 +24,7 @@ _EMAIL = re.compile(
 )
 _NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
 _TAG = re.compile(r"[\w-]{1,40}")
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NOTE = 500
 _MOST_TAGS = 20
 _PARAMETER = re.compile(r"[^\s&=#*]*\*?")
@@ -64,6 +65,19 @@ def seconds(value: Any) -> int:
     if total == 0:
         raise Bad('a duration of at least a second, like "6h"; leave the key out for no limit')
     return total
+
+
+def seconds_or_none(value: Any) -> int:
+    """A duration in words, or 0 for none."""
+    return 0 if value == 0 and not isinstance(value, bool) else seconds(value)
+
+
+def failure_words(value: Any) -> tuple[str, ...]:
+    """Slugs of failures that count."""
+    is_list = isinstance(value, list) and all(isinstance(word, str) and _SLUG.fullmatch(word) for word in value)
+    if not is_list:
+        raise Bad('a list of error slugs, like ["http-403", "http-5xx", "timeout"]')
+    return tuple(dict.fromkeys(value))
 
 
 def size_in_bytes(value: Any) -> int:

@@ -93,6 +93,14 @@ domain = "*.wiki.example"
 # max-similar-paths = 5000          # visits of paths that differ only in numbers or ids, per run
 # max-subdomains = 200              # hosts visited under one registered domain, per run
 
+# [resilience]
+# breaker-failures = 5              # visits of a domain that fail in a row; then it is left alone (0: never)
+# breaker-cooldown = "60s"          # for so long at first, twice as long after each trial that fails
+# breaker-longest-cooldown = "1h"
+# breaker-successes = 2             # trials in a row that succeed; then all is well again
+# breaker-counts = ["http-403", "http-429", "http-5xx", "timeout", "hard"]
+# breaker-last-wait = "60s"         # a longer cooldown is not waited for when nothing else is left to do
+
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 4  # what the ingest writes; format 3 has no `run_figures` and `run_settings`
+SCHEMA_VERSION = 5  # what the ingest writes; format 4 has no `breakers`, 3 no `run_figures` and `run_settings` either
 OLDEST_READABLE = 2  # it has no `unsummed_visits` either: all its links are counted in `domain_links`
 
 # links.kind

@@ -57,6 +57,10 @@ robots-retry-delay = {limits.robots_retry_delay}           # the same for robots
 [traps]
 max-query-variants = {limits.max_query_variants}             # chart-room.test has a calendar without end
 
+[resilience]
+breaker-cooldown = "1s"            # tired-ferry.test fails five times in a row; on the real web a minute is kinder
+breaker-longest-cooldown = "2s"
+
 [user-agent]
 crawler-name = "SumiRipple"
 crawler-version = "1.0"

@@ -14,6 +14,7 @@ could have made it so, and are therefore written as they are:
 
 from __future__ import annotations
 
+from crawler.demo.failing_sites import FERRY_HOST, tired_ferry
 from crawler.demo.sites import Page, Site, SiteTerrain
 
 SCROLL_LENGTH = 40  # pages of the long scroll; the budget ends before them
@@ -47,6 +48,7 @@ def demo_terrain() -> SiteTerrain:
             _winding_path(),
             _spiral_stair(),
             _leaf_forest(),
+            tired_ferry(),
             *_closed_doors(),
             *_never_visited(),
         )
@@ -221,6 +223,7 @@ def _chart_room() -> Site:
                     ("/files/tide-table.pdf", "Tide table (PDF)"),
                     ("/files/harbour-plan", "Harbour plan"),
                     ("/files/legend", "Legend"),
+                    (f"https://{FERRY_HOST}/", "The ferry, if the ferryman is awake"),
                     ("//library-shelf.test/atlases/small", "A shelf of small atlases"),
                 ),
             ),

@@ -20,6 +20,7 @@ from crawler.fetch.takeover import Takeover
 from crawler.model.moments import Moment
 from crawler.model.records import Release
 from crawler.model.settings import Config
+from crawler.pace.gate_record import GateRecord
 from crawler.workspace.door import Workspace
 from crawler.workspace.reading import read_records
 
@@ -125,31 +126,43 @@ class DomainClaims:
                 del self._announced[domain]
                 continue
             _, wait = self._announced[domain]
-            if self._claim(domain, claimed):
+            again = self._claim(domain, claimed, wait)
+            if again is None:
                 del self._announced[domain]
             else:
-                self._announced[domain] = (now + wait, min(wait * 2, RETRY_AFTER_AT_MOST))
+                self._announced[domain] = (now + again, min(wait * 2, RETRY_AFTER_AT_MOST))
         self._adopt(claimed)
         self._takeover.forget(now)
 
-    def _claim(self, name: str, claimed: list[LeasedDomain]) -> bool:
-        """Try to become this domain's fetcher. False: it has to be tried again."""
+    def _claim(self, name: str, claimed: list[LeasedDomain], wait: float) -> float | None:
+        """Try to become this domain's fetcher. Seconds, mostly `wait`: it has to be tried again after that."""
         claim = self._workspace.claim(name)
         if claim is None:
-            return False
+            return wait
         bookmark = self._workspace.bookmark(name)
         jobs = JobQueue(self._workspace.jobs(name, bookmark.jobs))
         if not jobs.fill():
             jobs.close()
             claim.release()
-            return True
+            return None
         gate = self._workspace.gate(name, self._clock)
         domain = LeasedDomain(name, claim, gate, jobs, bookmark)
+        cooling = self._seconds_to_cool(gate.read(), jobs.first_run())
+        if cooling > 0:
+            domain.close()
+            return cooling
         if not self._takeover.take_over(domain):
             domain.close()
-            return False
+            return wait
         claimed.append(domain)
-        return True
+        return None
+
+    def _seconds_to_cool(self, record: GateRecord, run: int) -> float:
+        """Seconds until the breaker of a domain lets the next visit through. 0, too, where that is not certain."""
+        now = self._clock()
+        if record.run != run or record.ended is None or record.ended.boot != now.boot:
+            return 0.0
+        return max(0.0, (record.breaker.due_ns - now.mono_ns) / 1e9)
 
     def _adopt(self, claimed: list[LeasedDomain]) -> None:
         """Begin to work on claimed domains, once their bookmarks durably name this process."""
@@ -200,5 +213,8 @@ class DomainClaims:
             is_counted = domain.pace.is_flushed or domain.pace.flush()
             leaving.append((domain, is_counted))
         self._journal.release([(domain.progress, is_counted) for domain, is_counted in leaving])
+        now = time.monotonic()
         for domain, _ in leaving:
+            if (left := domain.pace.breaker.due_ns / 1e9 - now) > 0:
+                self._announced[domain.name] = (now + left, 1.0)
             domain.close()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.records import Closure, Exchange, Job
 from crawler.model.urls import authority_of, domain_of
+from crawler.pace.breaker import NO_BREAKER, Breaker
 from crawler.pace.decisions import Busy, Entry, EntryRequest, next_allowed
 from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark, kills_of, with_pause
 from crawler.visit.flow import number_of
@@ -38,6 +39,7 @@ class DomainPace:
     """
 
     __slots__ = (
+        "_breaker",
         "_closed_run",
         "_closure",
         "_delays",
@@ -63,6 +65,7 @@ class DomainPace:
         self._closed_run = 0
         self._is_closure_found = False  # an earlier process closed the domain; this one has not reported it yet
         self._retry_counts = NO_RETRIES  # of an interrupted job
+        self._breaker: Breaker | None = None  # of this run, where the gate does not have it yet
 
     # -- facts ---------------------------------------------------------------------------------------
 
@@ -82,6 +85,7 @@ class DomainPace:
     def begin_run(self, run: int, mark: LedgerMark) -> None:
         """The next job is of another run. Ledger entries before `mark` do not count for it."""
         self.run, self._uncounted, self._mark = run, 0, mark
+        self._breaker = None
 
     def count(self, ledger: Iterable[Exchange], mark: LedgerMark) -> None:
         """These entries are in the result log now, which ends at `mark`."""
@@ -115,6 +119,19 @@ class DomainPace:
         self._closure, self._closed_run = closure, self.run
         self.flush()
 
+    @property
+    def breaker(self) -> Breaker:
+        """The domain's breaker, as far as this process knows."""
+        record = self.gate.record
+        if self._breaker is not None:
+            return self._breaker
+        return record.breaker if record.run == self.run else NO_BREAKER
+
+    def keep_breaker(self, breaker: Breaker) -> None:
+        """The breaker has changed. The gate's record says so at once, if the gate is not busy."""
+        self._breaker = breaker
+        self.flush()
+
     def is_closed(self, run: int) -> bool:
         return self._closure is not None and self._closed_run == run
 
@@ -143,13 +160,15 @@ class DomainPace:
 
     def due_ns(self, host: str, delay_ms: int) -> int:
         """When the gate will let a request to this host through, as far as this process knows."""
-        return next_allowed(self.gate.record, max(delay_ms, self._delays.get(host, 0)))
+        at = next_allowed(self.gate.record, max(delay_ms, self._delays.get(host, 0)))
+        return max(at, self.breaker.due_ns)
 
     def try_enter(self, request: EntryRequest) -> Entry:
         """Ask the domain's own gate, and bring its record up to date."""
         entry = self.gate.try_enter(request, adjust=self._bring_up_to_date)
         if not isinstance(entry.admission, Busy):
             self._uncounted = 0
+            self._breaker = None
         return entry
 
     def pause(self, seconds: float, retry_counts: RetryCounts) -> None:
@@ -160,18 +179,20 @@ class DomainPace:
     @property
     def is_flushed(self) -> bool:
         """Does the gate's record hold everything that is known here?"""
-        return not self._uncounted and self._closure is None
+        return not self._uncounted and self._closure is None and self._breaker is None
 
     def flush(self) -> bool:
         """Bring the gate's record up to date. False: the gate is busy."""
         if not self.gate.update(self.run, self._bring_up_to_date):
             return False
         self._uncounted = 0
+        self._breaker = None
         return True
 
     def _bring_up_to_date(self, record: GateRecord) -> GateRecord:
         """The gate's record with everything that this process has recorded since."""
         is_new = self._uncounted or self._closure is not None or self._mark not in (None, record.mark)
+        is_new = is_new or self._breaker is not None
         if record.run != self.run or not (is_new or self._retry_counts != record.retry_counts):
             return record
         return replace(
@@ -180,4 +201,5 @@ class DomainPace:
             closes=record.closes or (self._closure if self._closed_run == record.run else None),
             mark=self._mark or record.mark,
             retry_counts=self._retry_counts,
+            breaker=record.breaker if self._breaker is None else self._breaker,
         )

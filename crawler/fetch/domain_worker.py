@@ -24,9 +24,11 @@ from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, R
 from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
-from crawler.model.states import ERRORS
+from crawler.model.states import ERRORS, slug_of
 from crawler.net.answer import SMALL_BODY
 from crawler.net.hub import Hub
+from crawler.pace import breaker as breakers
+from crawler.pace.breaker import Breaker
 from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillMark
 from crawler.rules.lists import Classifier
 from crawler.visit.flow import Reply, Wish, visit
@@ -38,6 +40,8 @@ from crawler.workspace.log import Cursor
 from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
+
+COOLING_IN_PLACE = 5.0  # seconds; a domain that its breaker holds back for longer is released meanwhile
 
 
 @dataclass(slots=True)
@@ -115,6 +119,7 @@ class DomainWorker:
                 self._queue.hold(True)
                 self._queue.push(domain, 0)
                 return
+            self._end_cooldown(domain)
             outcome = self._requester.try_send(domain.pace, request)
             if isinstance(outcome, Later):
                 self._queue.push(domain, outcome.due_ns)
@@ -161,6 +166,11 @@ class DomainWorker:
                 continue
             if self._needs_no_visit(domain, job):
                 self._journal.skip_job(domain.progress, job_end)
+                continue
+            if job.run == domain.pace.run and self._is_cooling(domain):
+                domain.jobs.put_back(job, job_end)
+                if domain.idleness.try_rest(time.monotonic(), is_ending=is_ending):
+                    return False
                 continue
             killed = domain.pace.kills_of(job)
             if killed.times >= MOST_KILLS:
@@ -263,12 +273,53 @@ class DomainWorker:
         self._counts.errors += result.state in ERRORS
         if closes is not None:
             domain.pace.close(closes)
+        self._judge_domain(domain, result)
         if log.isEnabledFor(logging.INFO):
             if result.error:
                 log.info("%s: %s (%s)", result.wire, result.state, result.error)
             else:
                 log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
         self._journal.wake_ingest(more_to_come=self._queue.has_due)
+
+    # -- the breaker ---------------------------------------------------------------------------------
+
+    def _is_cooling(self, domain: LeasedDomain) -> bool:
+        """Does the breaker hold the domain back for so long that others may have its place meanwhile?"""
+        return domain.pace.breaker.due_ns - time.monotonic_ns() > COOLING_IN_PLACE * 1e9
+
+    def _judge_domain(self, domain: LeasedDomain, result: PageResult) -> None:
+        """What this visit says about its domain may open or close the breaker."""
+        if not result.ledger:
+            return
+        word = slug_of(result.error) or breakers.OK
+        settings = self._config.resilience
+        has_answer = isinstance(result.ledger[-1].answer, int)
+        outcome = breakers.outcome_of(word, settings.breaker_counts, has_answer=has_answer)
+        before = domain.pace.breaker
+        self._change_breaker(domain, before, breakers.after(before, outcome, time.monotonic_ns(), settings), word)
+
+    def _end_cooldown(self, domain: LeasedDomain) -> None:
+        """An open breaker whose cooldown has passed lets one visit at a time through."""
+        before = domain.pace.breaker
+        if before.is_open and time.monotonic_ns() >= before.due_ns:
+            self._change_breaker(domain, before, breakers.after_cooldown(before))
+
+    def _change_breaker(self, domain: LeasedDomain, before: Breaker, now: Breaker, word: str = "") -> None:
+        """Keep the breaker. A change of its state is recorded before it takes effect."""
+        if now == before:
+            return
+        if now.state is not before.state:
+            words = breakers.words(now, word)
+            event = DomainEvent(domain.pace.run, domain.name, now_text(), f"breaker-{now.state}", now.changes, words)
+            self._journal.append(dump(event))
+            log.log(
+                logging.WARNING if now.is_open else logging.INFO,
+                "%s: the circuit breaker is %s: %s",
+                domain.name,
+                now.state,
+                words,
+            )
+        domain.pace.keep_breaker(now)
 
     def _record_robots(self, domain: LeasedDomain, current: VisitInProgress, result: RobotsResult) -> None:
         """Record a robots.txt, then act on it: the proof comes before the requests that it allows."""

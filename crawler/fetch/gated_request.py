@@ -75,13 +75,14 @@ class GatedRequester:
     def try_send(self, pace: DomainPace, request: Request) -> Sent | Refusal | Later:
         """Send a request if its gate is open. `Refusal`: its domain is closed for this run."""
         place = pace.place_of(request.url)
+        is_own = place.domain == pace.domain
         wish = EntryRequest(
             run=pace.run,
             delay_ms=self._settings.minimum_time_on_page,
             limit=self._budgets.of(place.domain),
             crawl_delay_ms=pace.delay_of(place.host),
+            is_visit=is_own,
         )
-        is_own = place.domain == pace.domain
         gate = pace.gate if is_own else self._workspace.gate(place.domain, self._clock)
         try:
             entry = pace.try_enter(wish) if is_own else gate.try_enter(wish, adjust=partial(self._reopen, place.domain))

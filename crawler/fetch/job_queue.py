@@ -24,7 +24,7 @@ class JobQueue:
     Owned by the holder of the domain: `DomainClaims` and `Takeover` until it is adopted, then its `DomainWorker`.
 
     Invariants:
-    - a job is returned by `next` at most once;
+    - a job is returned by `next` at most once, unless it is put back;
     - lines that hold no job are passed over;
     - `fill` reads at most `JOBS_AT_ONCE` jobs; only `skip_done_jobs` may read more, at a takeover.
     """
@@ -50,6 +50,14 @@ class JobQueue:
     def next(self) -> tuple[Job, Cursor] | None:
         """The next job in memory and the cursor after it; None: `fill` first."""
         return self._waiting.popleft() if self._waiting else None
+
+    def first_run(self) -> int:
+        """The run of the next job in memory; 0: there is none."""
+        return self._waiting[0][0].run if self._waiting else 0
+
+    def put_back(self, job: Job, end: Cursor) -> None:
+        """Return the job that `next` returned last: it is not begun now."""
+        self._waiting.appendleft((job, end))
 
     def remember(self, job: Job) -> None:
         """The job is done: should it come again, `is_done` knows it."""

@@ -64,8 +64,9 @@ class Job(_Record, frozen=True, tag="job"):
 class Closure(msgspec.Struct, frozen=True, gc=False):
     """The decision not to visit the rest of a domain in this run. Replay reads it and does not make it again.
 
-    reason: `rate-limited` (a 429), `request-limit` (the budget ran out; `limit` is that budget) or
-    `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms).
+    reason: `rate-limited` (a 429), `request-limit` (the budget ran out; `limit` is that budget),
+    `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms) or
+    `breaker-open` (its circuit breaker was open when the run had nothing else to do).
     """
 
     reason: str
@@ -129,7 +130,8 @@ class DomainEvent(_Record, frozen=True, tag="domain"):
     """An event of a whole domain that belongs to no single page.
 
     event: `closed` (with `closes`), `lost-requests` (a fetcher died; `count` requests had left without a
-    ledger entry) or `deferred` (robots.txt could not be read; the domain waits).
+    ledger entry), `deferred` (robots.txt could not be read; the domain waits), or `breaker-open`, `breaker-half-open`,
+    `breaker-closed` (its circuit breaker changed; `count` numbers the changes in the run, `detail` says why).
     """
 
     run: Number

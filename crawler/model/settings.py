@@ -54,6 +54,18 @@ class LimitSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ResilienceSettings:
+    """[resilience]. Times in seconds."""
+
+    breaker_failures: int = 5  # visits of a domain that fail in a row and open its breaker; 0: it never opens
+    breaker_cooldown: int = 60  # the first; each further one is twice as long
+    breaker_longest_cooldown: int = 3600
+    breaker_successes: int = 2  # trials in a row that close it again
+    breaker_counts: tuple[str, ...] = ("http-403", "http-429", "http-5xx", "timeout", "hard")  # failures that count
+    breaker_last_wait: int = 60  # a longer cooldown is not waited for when the run has nothing else to do
+
+
+@dataclass(frozen=True, slots=True)
 class UserAgentSettings:
     """[user-agent]"""
 
@@ -144,6 +156,7 @@ class Config:
     traps: TrapSettings = TrapSettings()
     spool: SpoolSettings = SpoolSettings()
     limits: LimitSettings = LimitSettings()
+    resilience: ResilienceSettings = ResilienceSettings()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
@@ -167,6 +180,8 @@ class Config:
         }
         if self.limits != LimitSettings():
             everything["limits"] = self.limits
+        if self.resilience != ResilienceSettings():
+            everything["resilience"] = self.resilience
         return _hash(everything)
 
     @property

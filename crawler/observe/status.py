@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import last_used_database
-from crawler.database.ingest_progress import closed_domains
+from crawler.database.ingest_progress import closed_domains, open_breakers
 from crawler.model.shown_text import counted, cut
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.live_text import duration
@@ -27,7 +27,10 @@ class Status:
         self.backlog: Backlog = read_backlog(workspace, database)
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
+        self.breaker_count = 0
+        self.breakers: list[tuple[str, str, str]] = []  # (domain, state, reason)
         if database is not None and self.snapshot.run is not None:
+            self.breaker_count, self.breakers = open_breakers(database, self.snapshot.run.number)
             self.closed_count, self.closed = closed_domains(database, self.snapshot.run.number)
 
     def as_json(self) -> dict[str, Any]:
@@ -47,6 +50,8 @@ class Status:
                 "next_due": {"domain": due[0], "seconds": due[1]} if due else None,
                 "closed_domains": self.closed_count,
                 "closed": [{"domain": domain, "reason": reason} for domain, reason in self.closed],
+                "open_breakers": self.breaker_count,
+                "breakers": [{"domain": name, "state": state, "detail": why} for name, state, why in self.breakers],
             },
             "backlog": {
                 "jobs_bytes": self.backlog.jobs_bytes,
@@ -95,6 +100,10 @@ class Status:
         jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
         results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
+        for domain, state, reason in self.breakers[:_SOME_CLOSED]:
+            lines.append((f"  circuit breaker {state}: {domain} ({reason})", "yellow"))
+        if self.breaker_count > _SOME_CLOSED:
+            lines.append((f"  … and {self.breaker_count - _SOME_CLOSED:,} more circuit breakers", "yellow"))
         for domain, reason in self.closed[:_SOME_CLOSED]:
             lines.append((f"  closed: {domain} ({reason})", "dim"))
         if self.closed_count > _SOME_CLOSED:

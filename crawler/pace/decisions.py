@@ -19,7 +19,7 @@ from crawler.model.records import Closure
 from crawler.model.settings import Config
 from crawler.pace.gate_record import GateRecord, for_run, resolve_unknowns
 
-CLOSURE_REASONS = ("rate-limited", "request-limit", "crawl-delay")
+CLOSURE_REASONS = ("rate-limited", "request-limit", "crawl-delay", "breaker-open")
 
 Adjust = Callable[[GateRecord], GateRecord]
 
@@ -29,13 +29,15 @@ class EntryRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `delay_ms` is the least time since the last request by the config, `limit` the budget of the run.
     `crawl_delay_ms` is the delay that the requested host's robots.txt asks for, None if that is not known. The record
-    keeps it; the delay of the host that was asked before counts once more.
+    keeps it; the delay of the host that was asked before counts once more. `is_visit`: it is for a visit of this
+    domain, which an open breaker holds back; another domain's robots.txt may lead here too.
     """
 
     run: int
     delay_ms: int
     limit: int
     crawl_delay_ms: int | None = None
+    is_visit: bool = True
 
 
 class Open(msgspec.Struct, frozen=True, gc=False):
@@ -87,10 +89,11 @@ def enter(record: GateRecord, request: EntryRequest, now: Moment, adjust: Adjust
     record = revise(record, request.run, now, adjust)
     crawl_delay_ms = request.crawl_delay_ms
     if crawl_delay_ms is None:
-        admission = admit(record, request.delay_ms, request.limit, now)
+        admission = admit(record, request.delay_ms, request.limit, now, is_visit=request.is_visit)
         crawl_delay_ms = record.crawl_delay_ms
     else:
-        admission = admit(record, max(request.delay_ms, crawl_delay_ms), request.limit, now)
+        delay_ms = max(request.delay_ms, crawl_delay_ms)
+        admission = admit(record, delay_ms, request.limit, now, is_visit=request.is_visit)
     if isinstance(admission, Open):
         record = replace(record, sent=admission.number, is_in_flight=True, crawl_delay_ms=crawl_delay_ms, pause_ms=0)
     return Entering(admission, record)
@@ -107,13 +110,15 @@ def revise(record: GateRecord, run: int, now: Moment, adjust: Adjust | None = No
     return record if adjust is None else adjust(record)
 
 
-def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment) -> Decision:
+def admit(record: GateRecord, delay_ms: int, limit: int, now: Moment, *, is_visit: bool = True) -> Decision:
     """May a request start now? The record must be of this run and have no unknowns."""
     if record.closes is not None:
         return Closed(record.closes)
     if record.sent >= limit:
         return Closed(Closure("request-limit", record.sent, limit))
     at = next_allowed(record, delay_ms)
+    if is_visit and record.breaker.is_open:
+        at = max(at, record.breaker.due_ns)
     return Open(record.sent + 1) if now.mono_ns >= at else NotYet(at)
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
+from crawler.pace.breaker import NO_BREAKER, Breaker
 
 LONGEST_PAUSE_MS = 0xFFFFFFFF
 _JOB_BITS = 0xFFFFFFFF
@@ -70,25 +71,37 @@ class GateRecord(msgspec.Struct, frozen=True, gc=False):
     pause_ms: int = 0  # a visit waits before its next request (Retry-After, say): no fetcher asks the domain before
     retry_counts: RetryCounts = NO_RETRIES  # of the visit that was last interrupted or paused
     killed: KillMark = NO_KILL
+    breaker: Breaker = NO_BREAKER
 
 
 def for_run(record: GateRecord, run: int) -> GateRecord:
-    """The record as a new run sees it: a new budget and no closure, but the same clock."""
+    """The record as a new run sees it: a new budget, no closure and a closed breaker, but the same clock."""
     if record.run == run:
         return record
     return replace(
-        record, run=run, sent=0, ledgered=0, closes=None, unreported=0, mark=NO_MARK, retry_counts=NO_RETRIES
+        record,
+        run=run,
+        sent=0,
+        ledgered=0,
+        closes=None,
+        unreported=0,
+        mark=NO_MARK,
+        retry_counts=NO_RETRIES,
+        breaker=NO_BREAKER,
     )
 
 
 def resolve_unknowns(record: GateRecord, now: Moment) -> GateRecord:
     """The record with an unknown end of the last request replaced by `now`.
 
-    The end is unknown if a process died with a request out, after a reboot, and if it lies in the future.
+    The end is unknown if a process died with a request out, after a reboot, and if it lies in the future. After a
+    reboot the cooldown of an open breaker begins again too.
     """
     ended = record.ended
-    is_unknown = record.is_in_flight or (ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns))
-    return replace(record, is_in_flight=False, ended=now) if is_unknown else record
+    is_other_clock = ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns)
+    if is_other_clock and record.breaker.is_open:
+        record = replace(record, breaker=replace(record.breaker, since_ns=now.mono_ns))
+    return replace(record, is_in_flight=False, ended=now) if record.is_in_flight or is_other_clock else record
 
 
 def with_kill(record: GateRecord, job: int, reason: int) -> GateRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.model.records import FamilyEvent, RunEvent, dump
+from crawler.model.records import DomainEvent, FamilyEvent, RunEvent, dump
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 from crawler.workspace.reading import read_records
@@ -20,7 +20,7 @@ class DecisionLog:
         self._writer = workspace.results.writer(WRITER, segment_bytes=segment_bytes)
         self.run_event_end = Cursor()  # the cursor after this process's last run event
 
-    def record(self, decision: RunEvent | FamilyEvent) -> None:
+    def record(self, decision: RunEvent | FamilyEvent | DomainEvent) -> None:
         """Return once the decision would survive a power cut."""
         end = self._writer.append(dump(decision))
         self._writer.sync()

@@ -55,6 +55,7 @@ class DomainQueues:
         self._window = window
         self._most_active = most_active
         self.active: dict[str, ActiveDomain] = {}
+        self.cooling: set[str] = set()  # active domains whose circuit breaker is open
         self.waiting = Turns()  # domains without outstanding pages
         self.wanting_more = Turns()  # domains with some, and room for more
         self._held_back: dict[str, float] = {}  # name → when to retry: every page in front is in a closed family
@@ -62,6 +63,11 @@ class DomainQueues:
     @property
     def is_empty(self) -> bool:
         return not (self.active or self.waiting or self._held_back)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Does any domain wait for a window, or to be tried again?"""
+        return bool(self.waiting or self.wanting_more or self._held_back)
 
     def clear(self) -> None:
         self.active.clear()
@@ -139,7 +145,8 @@ class DomainQueues:
         While all places are taken, only active domains are served: a new one gets its turn when one of them is done.
         """
         new, old = self.waiting.first(), self.wanting_more.first()
-        has_place = len(self.active) < self._most_active
+        # A domain that is left alone for a while takes no place: others never notice.
+        has_place = len(self.active) - len(self.cooling & self.active.keys()) < self._most_active
         if new is not None and has_place and (old is None or new[0] <= old[0]):
             return new[1]
         if old is not None and (new is None or has_place or old[0] < new[0]):

@@ -7,6 +7,7 @@ URLs. Those are decisions, so they are recorded in its own result log before the
     limit_counts   counts what [limits] bounds
     run_keeper     starts, resumes, interrupts and finishes runs
     domain_queues  which domain is served next; which pages are outstanding
+    cooling        domains whose circuit breaker is open
     job_release    windows of jobs, from the table into the workspace
     decision_log   what is decided, durably
 
@@ -23,6 +24,7 @@ import time
 from crawler.database.frontier import Frontier, MapAway
 from crawler.model.records import Feed
 from crawler.model.settings import Config
+from crawler.schedule.cooling import CoolingDomains
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.job_release import JobReleaser, window_for
@@ -57,6 +59,7 @@ class Scheduler:
         self._releaser = JobReleaser(config, workspace, self._frontier, self._queues, self._decisions)
         self._limits = LimitCounts(config.limits, workspace)
         self._has_limits_begun = False
+        self._cooling = CoolingDomains(config, workspace, self._decisions)
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
@@ -92,6 +95,8 @@ class Scheduler:
             if self._release(now):
                 return 0.0
             if not self._queues.is_empty:
+                if self._cooling.are_all_that_is_left(self._queues):
+                    self._cooling.close_domains(self._queues, self._runs.number)
                 return _IDLE
             if self._limits.has_barred:
                 self._runs.interrupt(self._limits.reached_domains())
@@ -126,6 +131,7 @@ class Scheduler:
             "outstanding": self._outstanding(),
             "active_domains": len(self._queues.active),
             "waiting_domains": len(self._queues.waiting),
+            "cooling_domains": len(self._queues.cooling),
         }
 
     def _outstanding(self) -> int:
@@ -243,6 +249,7 @@ class Scheduler:
         self._checked_at = now
         self._drop_settled_pages(now)
         self._releaser.clean()
+        self._cooling.look(self._queues, self._quiet_domains(now))
         lost = [domain for domain in self._quiet_domains(now) if self._releaser.is_worked_off(domain)]
         if not lost or not self._has_ingest_read_all():
             return

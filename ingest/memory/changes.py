@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crawler.model.records import RunEvent
+from crawler.model.records import DomainEvent, RunEvent
 from crawler.workspace.log import Cursor, Damage
 from ingest.memory.map_rows import MapDomain, MapPage
 from ingest.memory.page_index import BLACKLISTED, STUBBED
@@ -44,6 +44,7 @@ class Changes:
         self.closed_domains: dict[int, MapDomain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []
+        self.breakers: list[tuple[int, DomainEvent]] = []  # (domain, change of its breaker)
         self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
         self.unheld: list[int] = []
         self.events: list[int] = []

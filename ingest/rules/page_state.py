@@ -29,6 +29,10 @@ CLOSED_AS: dict[str, tuple[PageState, str]] = {
         PageState.FAILED,
         "crawl-delay-too-long: robots.txt asks for a longer pause than the config allows",
     ),
+    "breaker-open": (
+        PageState.FAILED,
+        "breaker-open: visits of the domain failed in a row, and it had not recovered when the run ended",
+    ),
 }
 _PRECEDENCE = list(CLOSED_AS)
 

@@ -94,6 +94,17 @@ class ChangeWriter:
             [(body, number) for number, body in done.robots.items()],
         )
 
+        self._db.executemany(
+            # Changes are numbered: those of one domain may be read in any order.
+            "INSERT INTO breakers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET run = excluded.run,"
+            " state = excluded.state, changes = excluded.changes, changed_at = excluded.changed_at,"
+            " detail = excluded.detail WHERE (excluded.run, excluded.changes) > (breakers.run, breakers.changes)",
+            [
+                (number, event.run, event.event.removeprefix("breaker-"), event.count, event.at, event.detail)
+                for number, event in done.breakers
+            ],
+        )
+
     def _write_notes(self, done: Changes) -> None:
         """Held results, applied events, damaged lines, and the place in every result log."""
         self._db.executemany(

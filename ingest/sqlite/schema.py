@@ -55,6 +55,18 @@ CREATE TABLE run_settings (                    -- as recorded when the run start
 );
 """
 
+# New in format 5: the circuit breakers of domains.
+SINCE_FORMAT_4 = """
+CREATE TABLE breakers (                        -- of domains whose breaker was not closed all the time
+    id              INTEGER PRIMARY KEY,       -- = domain_states.id
+    run             INTEGER NOT NULL,
+    state           TEXT NOT NULL,             -- open | half-open | closed
+    changes         INTEGER NOT NULL,          -- of state, in that run
+    changed_at      TEXT NOT NULL,
+    detail          TEXT                       -- the reason of the last change
+);
+"""
+
 TABLES = (
     f"""
 CREATE TABLE meta (
@@ -85,7 +97,7 @@ CREATE TABLE domain_states (                   -- every domain ever seen, in eve
     robots_fetched_at   TEXT,
     class               TEXT NOT NULL,         -- quality | blacklisted | stubbed | discovered
     run                 INTEGER NOT NULL DEFAULT 0,
-    closed_reason       TEXT,                  -- rate-limited | request-limit | crawl-delay, in run `run`
+    closed_reason       TEXT,                  -- in `run`: rate-limited | request-limit | crawl-delay | breaker-open
     closed_at_request   INTEGER,
     lost_requests       INTEGER NOT NULL DEFAULT 0,
     robots_outcome      TEXT,                  -- parsed | allow-all | unreachable
@@ -219,6 +231,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
 """
     + SINCE_FORMAT_2
     + SINCE_FORMAT_3
+    + SINCE_FORMAT_4
 )
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves. Three

@@ -16,10 +16,21 @@ from crawler.model.states import ERRORS
 from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
 from ingest.sqlite.run_rows import count_figures, last_run
-from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, SINCE_FORMAT_2, SINCE_FORMAT_3, TABLES
+from ingest.sqlite.schema import (
+    READING_INDEXES,
+    READING_VIEWS,
+    SINCE_FORMAT_2,
+    SINCE_FORMAT_3,
+    SINCE_FORMAT_4,
+    TABLES,
+)
 
 _ROWS = 20_000  # of the index, at a time
-_UPGRADES = {"2": SINCE_FORMAT_2 + SINCE_FORMAT_3, "3": SINCE_FORMAT_3}
+_UPGRADES = {
+    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + SINCE_FORMAT_4,
+    "3": SINCE_FORMAT_3 + SINCE_FORMAT_4,
+    "4": SINCE_FORMAT_4,
+}
 _INDEX = f"""
 SELECT url_hash, reach, domain_id << 3 |
        CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED} WHEN state = 'queued' THEN {QUEUED}

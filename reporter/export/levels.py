@@ -115,6 +115,7 @@ class DomainGraph:
             ("quality_domains", "integer"),
             ("in_degree", "integer"),
             ("out_degree", "integer"),
+            ("breaker", "string"),
         ),
         edge=(),
     )
@@ -140,6 +141,7 @@ class DomainGraph:
         mark_quality(self._reader, overview.domains(self._reader).values())
         from_quality = {domain: different for domain, different, _ in linked_by_quality(self._reader)}
         in_degrees, out_degrees = self._degrees()
+        breakers = overview.breakers(self._reader, overview.runs(self._reader)[-1].id)
         for number, domain, klass in self._rows.domains():
             if number in self._facts:
                 depth, first, last = self._facts[number]
@@ -149,6 +151,7 @@ class DomainGraph:
                 values = (
                     *(klass, depth, sum(counts), first, last, *counts),
                     *(different, in_degrees[number], out_degrees[number]),
+                    breakers[number][0] if number in breakers else None,
                 )
                 yield Node(f"d{number}", domain, values, Look(*COLOURS[klass], 5 + 5 * sqrt(different)))
 

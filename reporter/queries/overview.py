@@ -47,6 +47,14 @@ def domains(reader: MapReader) -> dict[int, DomainRow]:
     return {row[0]: DomainRow(*row) for row in reader.rows(f"SELECT {DOMAIN_COLUMNS} FROM domain_states")}
 
 
+def breakers(reader: MapReader, run: int) -> dict[int, tuple[str, int, str]]:
+    """By domain the state, changes and last words of the circuit breakers that moved in this run."""
+    if not reader.has("breakers"):
+        return {}
+    rows = reader.rows("SELECT id, state, changes, coalesce(detail, '') FROM breakers WHERE run = ?", (run,))
+    return {number: (state, changes, detail) for number, state, changes, detail in rows}
+
+
 def page_counts(reader: MapReader, run: int) -> PageCounts:
     """The number of pages that `run` saw, by (domain_id, state, depth, slug of the error).
 

@@ -30,6 +30,7 @@ REASONS = {
     "rate-limited": "answered 429",
     "request-limit": "request budget used up",
     "crawl-delay": "robots.txt asks for too long a pause",
+    "breaker-open": "visits failed in a row",
     "robots-unreachable": "robots.txt could not be read",
     "robots-denied": "robots.txt denies every page seen",
 }
@@ -55,6 +56,7 @@ def summary(figures: Figures, version: str, name: str, notes: Sequence[EntryNote
         _linking_back(figures, name),
         _links_to_mend(figures, name),
         _closed(figures, name),
+        _breakers(figures, name),
         _traps(figures, name),
         _cut(figures, name),
         _quarantined(figures, name),
@@ -291,6 +293,18 @@ def _closed(figures: Figures, name: str) -> str:
     text = "## Domains Closed Early\n\n"
     text += table(("Domain", "Why", "At Request", "Pages Left"), rows, "llrr")
     return text + _showing(len(rows), len(figures.closed), f"stats {name} --json")
+
+
+def _breakers(figures: Figures, name: str) -> str:
+    if not figures.breakers:
+        return ""
+    rows = [
+        (markdown(domain_words(row.domain)), markdown(row.state), f"{row.changes:,}", markdown(row.detail))
+        for row in figures.breakers[: 2 * TOP]
+    ]
+    text = "## Circuit Breakers\n\nDomains that were left alone for a while, because visits failed in a row.\n\n"
+    text += table(("Domain", "State", "Changes", "Last Change"), rows, "llrl")
+    return text + _showing(len(rows), len(figures.breakers), f"stats {name} --json")
 
 
 def _traps(figures: Figures, name: str) -> str:

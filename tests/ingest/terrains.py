@@ -86,12 +86,14 @@ _CLOSURES = st.sampled_from(
         Closure("request-limit", 7, 500),
         Closure("crawl-delay", 1, 120_000),
         Closure("request-limit", 7, 100),
+        Closure("breaker-open", 7),
     ]
 )
 _CLOSED_AS = {
     "rate-limited": ("rate_limited", "rate-limited"),
     "request-limit": ("request_limit_hit", "request-limit"),
     "crawl-delay": ("failed", "crawl-delay-too-long"),
+    "breaker-open": ("failed", "breaker-open"),
 }
 
 

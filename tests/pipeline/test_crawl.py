@@ -75,6 +75,15 @@ def test_the_summary_of_the_demo_has_every_section_but_the_one_for_damage(calm: 
     assert "| `https://type.press-garden.test/ink/soot` | `https://type.press-garden.test/ink/black` |" in text
 
 
+def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(calm: Path) -> None:
+    found = rows(calm, "SELECT domain, state, changes FROM breakers JOIN domain_states USING (id)")
+    assert found == [("tired-ferry.test", "closed", 3)]
+    assert "| tired-ferry.test | closed | 3 | visits succeed again |" in (calm / "crawl-summary.md").read_text()
+    exported = run("export", "demo.toml", "--workspace", "workspace", "--level", "domain", cwd=calm).stdout
+    (ferry,) = [line for line in exported.splitlines() if '"tired-ferry.test"' in line and '"breaker"' in line]
+    assert '"breaker":"closed"' in ferry
+
+
 def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:
     assert "clean" in run("audit", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
 

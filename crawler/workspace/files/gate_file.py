@@ -9,7 +9,9 @@ Invariants:
 - an end that is not known (a fetcher died with a request out, the machine was rebooted, the clock makes no sense) is
   taken as "now";
 - `sent` never exceeds the budget of the run;
-- two slots are written in turns, each with its checksum: a torn write leaves the record before it.
+- two slots are written in turns, each with its checksum: a torn write leaves the record before it;
+- the breaker has two slots of its own behind those, which files of older versions lack: it changes rarely. It is
+  written first, so that the record of a new run is never there with the breaker of an earlier one.
 
 `crawler.pace.decisions` decides; `GateFile` only locks, reads and writes.
 """
@@ -26,9 +28,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
+from crawler.pace.breaker import NO_BREAKER, Breaker, BreakerState
 from crawler.pace.decisions import CLOSURE_REASONS, Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
 from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
 from crawler.workspace.atomic import open_own
@@ -43,6 +49,14 @@ _MAGIC = b"SRG1"
 _CLOSED = ("", *CLOSURE_REASONS)  # by their number in the record
 
 _boot_bytes = lru_cache(maxsize=4)(bytes.fromhex)
+
+
+_MORE_AT = 2 * _SLOT  # where the slots of the second kind begin
+_MORE_SLOT = 64
+_MORE_MAGIC = b"SRB1"
+_STATES = tuple(BreakerState)  # by their number in the record
+_MORE_LAYOUT = struct.Struct("<4sQBHHHIIq")
+_BYTES = _MORE_AT + 2 * _MORE_SLOT
 
 
 class _Broken(ValueError):
@@ -140,6 +154,33 @@ def newest(data: bytes) -> tuple[int, GateRecord] | None:
     return max(found, key=lambda slot: slot[0]) if found else None
 
 
+def pack_breaker(breaker: Breaker, sequence: int) -> bytes:
+    """One slot of the second kind."""
+    state, failures, successes, trips, changes, cooldown_ms, since_ns = msgspec.structs.astuple(breaker)
+    body = _MORE_LAYOUT.pack(
+        _MORE_MAGIC, sequence, _STATES.index(state), failures, successes, trips, changes, cooldown_ms, since_ns
+    ).ljust(_MORE_SLOT - _CHECKSUM, b"\0")
+    return body + zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+
+
+def unpack_breaker(data: bytes) -> tuple[int, Breaker] | None:
+    """(sequence, breaker) of one slot of the second kind, or None if it is not whole."""
+    end = _MORE_SLOT - _CHECKSUM
+    if len(data) < _MORE_SLOT or zlib.crc32(data[:end]) != int.from_bytes(data[end:_MORE_SLOT], "little"):
+        return None
+    magic, sequence, state, *numbers = _MORE_LAYOUT.unpack_from(data)
+    if magic != _MORE_MAGIC or state >= len(_STATES):
+        return None
+    return sequence, Breaker(_STATES[state], *numbers)
+
+
+def newest_breaker(data: bytes) -> tuple[int, Breaker]:
+    """The newest whole breaker of a gate file's bytes; a closed one where there is none."""
+    places = (_MORE_AT, _MORE_AT + _MORE_SLOT)
+    found = [slot for at in places if (slot := unpack_breaker(data[at : at + _MORE_SLOT])) is not None]
+    return max(found, key=lambda slot: slot[0]) if found else (0, NO_BREAKER)
+
+
 # -- the file ---------------------------------------------------------------------------------------------
 
 
@@ -148,7 +189,8 @@ class GateFile:
 
     def __init__(self, path: Path, clock: Callable[[], Moment] = read_clock) -> None:
         self._clock = clock
-        self._sequence = 0
+        self._sequence = self._breaker_sequence = 0
+        self._breaker = NO_BREAKER  # as it is in the file
         self.record = GateRecord()
         self._seen = b""  # the file's bytes as last read or written, and the record in them
         self._known: GateRecord | None = None
@@ -231,13 +273,15 @@ class GateFile:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _read(self) -> GateRecord:
-        data = os.pread(self._descriptor, 2 * _SLOT, 0)
+        data = os.pread(self._descriptor, _BYTES, 0)
         if data == self._seen and self._known is not None:
             return self._known
         self._seen, self._known = data, None
         found = newest(data)
+        self._breaker_sequence, self._breaker = newest_breaker(data)
         if found is not None:
-            self._sequence, self._known = found
+            self._sequence, known = found
+            self._known = known if self._breaker is NO_BREAKER else replace(known, breaker=self._breaker)
             return self._known
         self._sequence = 0
         if any(data):  # both slots are broken: all that is known is that there was a request
@@ -245,19 +289,22 @@ class GateFile:
         return GateRecord()
 
     def _write(self, record: GateRecord) -> None:
+        if record.breaker != self._breaker:
+            self._breaker_sequence += 1
+            place = _MORE_AT + (self._breaker_sequence % 2) * _MORE_SLOT
+            self._put(pack_breaker(record.breaker, self._breaker_sequence), place)
+            self._breaker = record.breaker
         self._sequence += 1
-        place = (self._sequence % 2) * _SLOT
-        data = pack(record, self._sequence)
+        self._put(pack(record, self._sequence), (self._sequence % 2) * _SLOT)
+        self._known = self.record = record
+
+    def _put(self, data: bytes, place: int) -> None:
         try:
             os.pwrite(self._descriptor, data, place)
         except OSError as problem:
             raise _cannot_keep(self.path, problem) from problem
         before = self._seen
-        if place:
-            self._seen = before[:_SLOT].ljust(_SLOT, b"\0") + data
-        else:
-            self._seen = data + before[_SLOT:]
-        self._known = self.record = record
+        self._seen = before[:place].ljust(place, b"\0") + data + before[place + len(data) :]
 
 
 def _cannot_keep(path: Path, problem: OSError) -> GateError:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.config import checks
 from crawler.config import load as config_module
 from crawler.config.describe import describe
 from crawler.config.last_used import write_last_used
@@ -24,6 +25,7 @@ from crawler.model.settings import (
     LimitSettings,
     NetworkSettings,
     OutputSettings,
+    ResilienceSettings,
     SpoolSettings,
     TrapSettings,
     UserAgentSettings,
@@ -144,6 +146,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "traps": TrapSettings,
         "spool": SpoolSettings,
         "limits": LimitSettings,
+        "resilience": ResilienceSettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():
@@ -159,6 +162,8 @@ def test_every_default_is_a_value_that_its_key_allows() -> None:
             value = getattr(group, key.replace("-", "_"), None)
             if value is None or key == "max-duration":  # none, and nothing to write for that
                 continue
+            if check in (checks.seconds, checks.seconds_or_none):
+                value = f"{value}s" if value else value
             value = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
             check(value)
 

@@ -125,6 +125,14 @@ _FIXED = {
     """,
 }
 
+# Its breaker opens after the five that it refuses, and closes again.
+FERRY_CROSSED = tuple(
+    f"https://tired-ferry.test/{path}" for path in ("", "landings/north-bank", "landings/south-bank", "landings/island")
+)
+FERRY_REFUSED = tuple(
+    f"https://tired-ferry.test/crossings/{day}" for day in ("monday", "tuesday", "wednesday", "thursday", "friday")
+)
+
 # The stable first words of what went wrong.
 EXPECTED_SLUGS = {
     "https://tea-almanac.test/kitchen/stove": "robots-denied",
@@ -136,6 +144,7 @@ EXPECTED_SLUGS = {
     "https://winding-path.test/loop/a": "redirect-loop",
     "https://winding-path.test/knot": "redirect-loop",
     "https://spiral-stair.test/step/0": "redirect-limit",
+    FERRY_REFUSED[0]: "http-403",
     "https://foggy-harbour.test/": "robots-unreachable",
     "https://slow-temple.test/": "crawl-delay-too-long",
     "https://shut-gate.test/": "connection-refused",
@@ -148,6 +157,7 @@ EXPECTED_SLUGS = {
 def expected_states(budget: int = 40, query_variants: int = 4, scroll_length: int = 40) -> dict[str, str]:
     """Key → state of every page in the finished map, under these limits of the demo's config."""
     states = {key: state for state, keys in _FIXED.items() for key in keys.split()}
+    states |= dict.fromkeys(FERRY_CROSSED, "processed") | dict.fromkeys(FERRY_REFUSED, "failed")
     for path in ("/", "/%C3%A4ste", "/moos"):
         states[f"https://{IDN_HOST}{path}"] = "processed"
     for step in range(LADDER_HOPS):  # the walk ends after ten redirects: the top is never found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.fetch.domain_worker import Counts, DomainWorker
 from crawler.fetch.due_queue import DueQueue
@@ -19,6 +20,7 @@ from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsR
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
+from crawler.pace.breaker import Breaker, BreakerState
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
 from crawler.workspace.log import BEGINNING
@@ -177,6 +179,36 @@ def test_a_closure_of_an_earlier_process_is_reported_once_for_all_jobs_that_it_s
     assert isinstance(event, DomainEvent)
     assert (event.event, event.run, event.closes) == ("closed", 1, Closure("rate-limited", 7))
     assert bench.wire.sent == []
+
+
+def test_failures_in_a_row_open_the_breaker_and_the_domain_rests_with_its_jobs(bench: Bench) -> None:
+    """Kept in the gate and in the journal; the job that it holds back is still to be done."""
+    bench.wire.answers = {f"/{number}": Response(403, {}) for number in range(9)}
+    bench.release(*"012345")
+    bench.work()
+    assert [page.key[-1] for page in bench.pages()] == list("01234")
+    (event,) = [record for record in bench.records() if isinstance(record, DomainEvent)]
+    assert (event.event, event.count) == ("breaker-open", 1)
+    assert event.detail == "5 visits in a row failed, the last with http-403; the next one in 60 s"
+    kept = bench.domain.pace.gate.read().breaker
+    assert (kept.is_open, kept.failures) == (True, 5)
+    assert bench.domain.idleness.is_idle and len(bench.queue) == 0
+    assert bench.domain.progress.done < bench.jobs_end()
+
+
+def test_trials_after_the_cooldown_close_the_breaker(bench: Bench) -> None:
+    bench.wire.answers = {f"/{number}": Response(503, {}) for number in range(5)}
+    opened = Breaker(BreakerState.OPEN, 5, 0, 1, 1, 1000, time.monotonic_ns() - 2_000_000_000)
+    bench.domain.pace.gate.update(1, lambda record: replace(record, ended=read_clock(), breaker=opened))
+    bench.domain.pace.restore()
+    bench.release("a", "b", "c")
+    bench.work()
+    events = [record for record in bench.records() if isinstance(record, DomainEvent)]
+    assert [(event.event, event.count) for event in events] == [("breaker-half-open", 2), ("breaker-closed", 3)]
+    assert bench.domain.pace.gate.read().breaker == Breaker(changes=3)
+    assert len(bench.pages()) == 3
+    kinds = [record.kind for record in bench.records()]
+    assert kinds[:2] == ["domain", "robots"], "the change is recorded before the request that it allows"
 
 
 def test_a_bug_costs_a_page_and_not_the_crawl(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

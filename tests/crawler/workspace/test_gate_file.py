@@ -16,11 +16,12 @@ from msgspec.structs import fields, replace
 from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
+from crawler.pace.breaker import Breaker, BreakerState
 from crawler.pace.decisions import CLOSURE_REASONS, EntryRequest, NotYet, Open
 from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
 from crawler.workspace.door import GateError
 from crawler.workspace.files import gate_file
-from crawler.workspace.files.gate_file import GateFile, newest, pack, unpack
+from crawler.workspace.files.gate_file import GateFile, newest, pack, pack_breaker, unpack, unpack_breaker
 from tests.crawler.pace.clocks import BOOT, Clock
 
 DELAY = 1000
@@ -109,7 +110,7 @@ def test_the_format_is_what_it_was_byte_for_byte(record: GateRecord, sequence: i
 
 def test_every_field_of_the_record_has_a_row_in_the_layout() -> None:
     rows = [field.name for field in gate_file._FIELDS]
-    assert sorted(rows) == sorted(field.name for field in fields(GateRecord))
+    assert sorted([*rows, "breaker"]) == sorted(field.name for field in fields(GateRecord))
     assert len(pack(GateRecord(), 1)) == 128
 
 
@@ -123,7 +124,7 @@ def test_a_record_that_was_written_before_retries_were_kept_has_none() -> None:
 def test_a_closure_of_a_reason_that_is_not_known_is_no_record() -> None:
     body = bytearray(pack(GateRecord(closes=Closure("crawl-delay", 1)), 9)[:124])
     assert body[25] == 3
-    body[25] = 4
+    body[25] = len(CLOSURE_REASONS) + 1
     assert unpack(bytes(body) + zlib.crc32(body).to_bytes(4, "little")) is None
 
 
@@ -137,6 +138,23 @@ def test_no_damaged_record_is_believed(record: GateRecord, place: int, change: i
     data = bytearray(pack(record, 5))
     data[place] ^= change
     assert unpack(bytes(data)) is None
+
+
+@given(
+    st.builds(
+        Breaker,
+        st.sampled_from(BreakerState),
+        *[st.integers(0, 2**16 - 1)] * 3,
+        *[st.integers(0, 2**32 - 1)] * 2,
+        st.integers(0, 2**62),
+    ),
+    st.integers(0, 63),
+)
+def test_a_breaker_is_read_as_it_was_written_or_not_at_all(breaker: Breaker, place: int) -> None:
+    data = bytearray(pack_breaker(breaker, 5))
+    assert unpack_breaker(bytes(data)) == (5, breaker)
+    data[place] ^= 1
+    assert unpack_breaker(bytes(data)) is None
 
 
 def test_a_torn_write_leaves_the_record_before_it() -> None:
@@ -168,6 +186,29 @@ def test_records_are_written_into_two_slots_in_turns(tmp_path: Path) -> None:
         [(3, 2, True), (4, 2, False)],
         [(5, 3, True), (6, 3, False)],
     ]
+    gate.close()
+
+
+def test_a_breaker_is_kept_beside_the_requests_and_ends_with_its_run(tmp_path: Path) -> None:
+    """A file of an older version has no room for it, and gets some."""
+    clock = Clock()
+    (tmp_path / "d").write_bytes(pack(GateRecord(run=1, sent=3, ended=clock()), 4) + pack(GateRecord(run=1), 3))
+    opened = Breaker(BreakerState.OPEN, 5, 0, 1, 1, 60_000, clock().mono_ns)
+    gate = GateFile(tmp_path / "d", clock)
+    assert gate.read() == GateRecord(run=1, sent=3, ended=clock())
+    assert gate.update(1, lambda record: replace(record, breaker=opened))
+    gate.close()
+    gate = GateFile(tmp_path / "d", clock)
+    assert (gate.read().sent, gate.read().breaker) == (3, opened)
+    clock.pass_ms(59_999)
+    assert isinstance(gate.try_enter(WISH).admission, NotYet)
+    assert isinstance(gate.try_enter(replace(WISH, is_visit=False)).admission, Open), "robots.txt of another domain"
+    gate.finish()
+    assert gate.read().breaker == opened
+    assert gate.update(2, lambda record: record)
+    gate.close()
+    gate = GateFile(tmp_path / "d", clock)
+    assert gate.read().breaker == Breaker()
     gate.close()
 
 

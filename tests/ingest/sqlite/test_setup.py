@@ -49,6 +49,7 @@ def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None
     with sqlite3.connect(rules.output.database_path) as db:
         db.executescript(
             "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; DROP TABLE run_figures; DROP TABLE run_settings;"
+            "DROP TABLE breakers;"
             "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
         )
     db.close()
@@ -68,7 +69,8 @@ def test_a_map_of_format_3_keeps_the_figures_of_its_last_run(rules: Config) -> N
     with sqlite3.connect(rules.output.database_path) as db:
         counted = db.execute("SELECT * FROM run_figures").fetchall()
         db.executescript(
-            "DROP TABLE run_figures; DROP TABLE run_settings;UPDATE meta SET value = '3' WHERE name = 'schema_version';"
+            "DROP TABLE run_figures; DROP TABLE run_settings; DROP TABLE breakers;"
+            "UPDATE meta SET value = '3' WHERE name = 'schema_version';"
         )
     db.close()
     assert len(counted) == 1
