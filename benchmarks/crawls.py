@@ -52,6 +52,7 @@ class CrawlFigures:
     cpu: dict[str, float] = field(default_factory=dict)
     cpu_total: float = 0.0
     memory: dict[str, float] = field(default_factory=dict)
+    most_unread: int = 0  # bytes of results that waited for the ingest
     server_cpu: float = 0.0
     stages: dict[int, str] = field(default_factory=dict)  # pid → name
 
@@ -152,6 +153,7 @@ def crawl(
     seen_ending = _children_cpu() - children_before + watch.reaped() + helpers
     figures.cpu_total = max(seen_ending, sum(figures.cpu.values()))
     figures.memory = watch.worst(watch.memory)
+    figures.most_unread = watch.most_unread
     figures.server_cpu = server.cpu() - before
     figures.stages = dict(watch.names)
     return figures

@@ -71,6 +71,7 @@ class StageWatch(threading.Thread):
         self.cpu: dict[int, float] = {}
         self.memory: dict[int, float] = {}
         self.names: dict[int, str] = {supervisor: "supervisor"}
+        self.most_unread = 0  # bytes of results that waited for the ingest, as its heartbeat tells once a second
         self._reaped: dict[int, float] = {}
 
     def run(self) -> None:
@@ -85,6 +86,7 @@ class StageWatch(threading.Thread):
                 continue
             if fields["pid"] != self._supervisor:
                 self.names[fields["pid"]] = fields["name"]
+                self.most_unread = max(self.most_unread, (fields.get("facts") or {}).get("backlog", 0))
         for pid in {*children(self._supervisor), *self.names}:
             self.cpu[pid] = max(cpu_seconds(pid), self.cpu.get(pid, 0.0))
             self.memory[pid] = max(memory_mb(pid), self.memory.get(pid, 0.0))

@@ -346,6 +346,7 @@ def summary_of(runs: list[CrawlFigures]) -> dict[str, Any]:
         "cpu_ms_total": 1000 * sum(run.cpu_total for run in runs) / pages,
         "server_ms": 1000 * server / pages,
         "server_core_share": server / seconds,
+        "most_unread_mb": max(run.most_unread for run in runs) / 1e6,
         "memory_mb": {stage: max(run.memory.get(stage, 0.0) for run in runs) for stage in runs[0].memory},
     }
 

@@ -123,6 +123,7 @@ def time_rows(name: str, found: dict[str, Any]) -> list[Row]:
     memory = ours["memory_mb"].get("fetcher", 0.0)
     aim = f"<= {TARGET_FETCHER:.0f} MB" if has_targets else ""
     told.append(("most memory of a fetcher", f"{memory:.0f} MB", aim, verdict(memory <= TARGET_FETCHER) if aim else ""))
+    told.append(("results that waited for the ingest, at most", f"{ours['most_unread_mb']:.1f} MB", "", ""))
     if "replay" in found:
         rate, same = found["replay"]["rate"], found["replay"]["equal"]
         told.append(("replay", f"{rate:.0f} results/s", f">= {TARGET_REPLAY:.0f}", verdict(rate >= TARGET_REPLAY)))

@@ -32,6 +32,7 @@ def figures(**changes: Any) -> dict[str, Any]:
         "cpu_ms_total": 4.0,
         "server_ms": 0.15,
         "server_core_share": 0.05,
+        "most_unread_mb": 4.25,
         "memory_mb": {"fetcher": 120.0, "ingest": 200.0},
     }
     return {
