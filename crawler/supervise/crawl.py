@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Protocol
 
 import orjson
@@ -101,9 +103,10 @@ def crawl(
         write_last_used(config)
         _mark(workspace, "running")
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
-        outcome = _supervise(config, workspace, verbosity)
+        closing = _Closing(config, close_run)
+        outcome = _supervise(config, workspace, verbosity, closing.begin)
         if outcome is Outcome.COMPLETED:
-            return _close(config, close_run, verbosity)
+            return _close(config, closing.close_run, verbosity)
         _say_stopped(config, close_run, verbosity, outcome)
         return EXIT_CODES[outcome]
     finally:
@@ -115,11 +118,12 @@ def _seed_words(config: Config) -> str:
     return f"{len(config.quality):,} quality domain{'s'[: len(config.quality) != 1]}, {seeds:,} seed{'s'[: seeds != 1]}"
 
 
-def _supervise(config: Config, workspace: Workspace, verbosity: Verbosity) -> Outcome:
+def _supervise(config: Config, workspace: Workspace, verbosity: Verbosity, on_completed: Callable[[], None]) -> Outcome:
     level = level_of(verbosity.level, verbosity.is_quiet)
     with choose_view(is_quiet=verbosity.is_quiet, verbosity=verbosity.level) as view:
         try:
-            supervisor = Supervisor(config, workspace, crawl_stages(config), view, log_level=level)
+            stages = crawl_stages(config)
+            supervisor = Supervisor(config, workspace, stages, view, log_level=level, on_completed=on_completed)
             configure(level, supervisor.say)
             return supervisor.run()
         finally:
@@ -142,6 +146,31 @@ def _warn_of_changed_settings(config: Config, workspace: Workspace) -> None:
 
 
 # -- the end ------------------------------------------------------------------------------------------------
+
+
+class _Closing:
+    """Closes a completed run in a thread while the stages end: they take as long as the summary."""
+
+    def __init__(self, config: Config, close_run: CloseRun) -> None:
+        self._config = config
+        self._close_run = close_run
+        self._thread: Thread | None = None
+        self._ending: Ending | None = None
+
+    def begin(self) -> None:
+        """The run is completed: write its summary."""
+        self._thread = Thread(target=self._work, name="summary", daemon=True)
+        self._thread.start()
+
+    def close_run(self, config: Config, stopped_by: str | None, is_summary_due: bool) -> Ending:
+        """What was begun, or else the whole of it now. Raises SumiError."""
+        if self._thread is not None:
+            self._thread.join()
+        return self._ending or self._close_run(config, stopped_by, is_summary_due)
+
+    def _work(self) -> None:
+        with suppress(SumiError):  # it is met again, and told, when the stages have ended
+            self._ending = self._close_run(self._config, None, True)
 
 
 def _close(config: Config, close_run: CloseRun, verbosity: Verbosity) -> int:

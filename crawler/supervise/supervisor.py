@@ -15,7 +15,7 @@ import multiprocessing.connection
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from types import FrameType
@@ -43,7 +43,7 @@ from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, s
 from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
 from crawler.supervise.watchdog import Watchdog
 from crawler.workspace.door import Workspace
-from crawler.workspace.runs import read_run, read_run_text
+from crawler.workspace.runs import RunStatus, read_run, read_run_text
 
 log = logging.getLogger("sumi.supervisor")
 
@@ -78,6 +78,7 @@ class Supervisor:
 
     `owns_run`: these are all stages of a crawl, which ends with its run or by a stop flag. Otherwise the stages end by
     themselves, with a run that is supervised elsewhere or by a stop flag; only those that die are restarted.
+    `on_completed` is called once the run is completed, in the map too, while the stages end.
     """
 
     config: Config
@@ -87,6 +88,7 @@ class Supervisor:
     log_level: int = logging.WARNING
     first_pause: float = FIRST_PAUSE
     owns_run: bool = True
+    on_completed: Callable[[], None] = lambda: None
     signals: int = 0
     _stages: list[_Stage] = field(init=False)
     _phase: Phase = field(default=Phase.RUNNING, init=False)
@@ -231,6 +233,9 @@ class Supervisor:
             self._stop(Outcome.FAILED)
         elif verdict is Verdict.RUN_COMPLETED:
             self._stop(Outcome.COMPLETED)
+            run = read_run(self.workspace)
+            if run is not None and run.status is RunStatus.COMPLETED:  # and has not only reached a limit
+                self.on_completed()
         elif verdict is Verdict.INTERRUPT_ALL:
             self._interrupt()
 

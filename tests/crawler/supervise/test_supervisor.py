@@ -57,7 +57,7 @@ def sound(root: Path, name: str, stage: str) -> StageSpec:
 def test_a_completed_run_ends_all_stages_and_the_ingest_last(root: Path) -> None:
     after = ("fetcher started", "ingest started")
     view = Watching(root)
-    outcome = make(
+    made = make(
         root,
         [
             sound(root, "ingest", "ingest"),
@@ -65,9 +65,12 @@ def test_a_completed_run_ends_all_stages_and_the_ingest_last(root: Path) -> None
             sound(root, "fetcher", "fetcher"),
         ],
         view,
-    ).run()
-    assert outcome is Outcome.COMPLETED
+    )
+    ended_before: list[bool] = []
+    made.on_completed = lambda: ended_before.append("ingest ended" in notes(root))
+    assert made.run() is Outcome.COMPLETED
     assert notes(root)[-3:] == ["scheduler completed", "fetcher ended", "ingest ended"]
+    assert ended_before == [False], "the summary does not wait for the stages"
 
 
 def test_the_first_interrupt_lets_every_stage_finish_and_the_ingest_last(root: Path) -> None:
