@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl test lint bench bench-growth torture fuzz clean
+.PHONY: help setup crawl test lint bench bench-growth torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -53,6 +53,9 @@ torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
 
 fuzz: $(STAMP) ## random input for every reader of strangers' bytes (SECONDS=60, SEED=0)
 	@$(BIN)/python -m tests.fuzz.run $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+fuzz-linear: $(STAMP) ## CPU of every reader of strangers' bytes at 1, 2 and 4 MB of its worst input (two minutes)
+	@$(BIN)/python -m tests.fuzz.linear
 
 clean: ## remove the environment and caches (never your workspace or databases)
 	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so

@@ -297,15 +297,15 @@ class Base:
 
     def _below(self, href: str) -> str:
         """The address of a path that may begin with `./` or `../`, without those. At the root, `../` stays there."""
-        directory = self._directory
-        while href.startswith(_DOTTED):
-            if href[1] == ".":
-                href = href[3:]
-                if len(directory) - 1 > len(self._origin):
-                    directory = directory[: directory.rindex("/", 0, -1) + 1]
+        directory, end, at = self._directory, len(self._directory), 0
+        while href.startswith(_DOTTED, at):  # by places: a copy for each of ten thousand `../` would be quadratic
+            if href[at + 1] == ".":
+                at += 3
+                if end - 1 > len(self._origin):
+                    end = directory.rindex("/", 0, end - 1) + 1
             else:
-                href = href[2:]
-        return directory + href
+                at += 2
+        return directory[:end] + href[at:]
 
 
 def _made(site: tuple[str, str, str], path: str, rest: str, longest: int, address: str = "", hash_: int = 0) -> Link:
