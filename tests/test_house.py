@@ -119,6 +119,7 @@ PURE_MODULES = {
     "reporter.escape",
     "reporter.explain.domain_facts",
     "reporter.explain.facts",
+    "reporter.explain.turn",
     "reporter.explain.wording",
     "reporter.export.formats",
     "reporter.figures",

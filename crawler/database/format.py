@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 5  # what the ingest writes; format 4 has no `breakers`, 3 no `run_figures` and `run_settings` either
-OLDEST_READABLE = 2  # it has no `unsummed_visits` either: all its links are counted in `domain_links`
+SCHEMA_VERSION = 5  # what the ingest writes; format 4 lacks what `SINCE_FORMAT_4` and `FROM_FORMAT_4` add to it
+OLDEST_READABLE = 2  # no `unsummed_visits`, so all its links are in `domain_links`; format 3 has no `run_figures`
 
 # links.kind
 LINK_FOLLOWED = 0

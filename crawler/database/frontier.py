@@ -1,4 +1,8 @@
-"""The frontier as the scheduler sees it: one question a method, never the whole frontier at once."""
+"""The frontier as the scheduler sees it: one question a method, never the whole frontier at once.
+
+Inside a domain, pages that were never visited go before those of earlier runs (`turn`), then the nearest ones, then
+the oldest.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +29,13 @@ WITH RECURSIVE waiting(domain_id) AS (
 SELECT s.domain, f.priority, f.id
 FROM waiting CROSS JOIN domain_states s ON s.id = waiting.domain_id
 CROSS JOIN frontier f ON f.id = (
-    SELECT id FROM frontier WHERE domain_id = waiting.domain_id ORDER BY priority, id LIMIT 1
+    SELECT id FROM frontier WHERE domain_id = waiting.domain_id ORDER BY turn, priority, id LIMIT 1
 )
 """
 _WINDOW = """
-SELECT f.page_id, f.priority, p.url, p.wire_url, p.family
+SELECT f.page_id, f.priority, p.url, p.wire_url, p.family, f.turn
 FROM frontier f INDEXED BY idx_frontier_domain CROSS JOIN pages p ON p.id = f.page_id
-WHERE f.domain_id = ? ORDER BY f.priority, f.id LIMIT ?
+WHERE f.domain_id = ? ORDER BY f.turn, f.priority, f.id LIMIT ?
 """
 
 
@@ -43,6 +47,7 @@ class Waiting(NamedTuple):
     key: str
     wire: str | None
     family: int | None
+    turn: int = 0  # 0: it was never visited
 
 
 class DomainInLine(NamedTuple):
@@ -94,6 +99,10 @@ class Frontier(LiveMap):
         rows = self.ask("SELECT id FROM domain_states WHERE domain = ?", (name,))
         return int(rows[0][0]) if rows else None
 
+    def was_cut_short(self, domain_id: int, run: int) -> bool:
+        """Did the domain's budget run out in the run before this one?"""
+        return bool(self.ask("SELECT 1 FROM domain_states WHERE id = ? AND cut_run = ?", (domain_id, run - 1)))
+
     def window(self, domain_id: int, limit: int) -> list[Waiting]:
         """The first `limit` waiting pages of a domain, released or not."""
         return [Waiting(*row) for row in self.ask(_WINDOW, (domain_id, limit))]
@@ -113,8 +122,9 @@ class Frontier(LiveMap):
         numbers = sorted(pages)
         marks = ",".join("?" * len(numbers))
         sql = (
-            "SELECT f.page_id, f.priority, p.url, p.wire_url, p.family FROM frontier f JOIN pages p ON p.id = f.page_id"
-            f" WHERE f.id IN ({marks}) ORDER BY f.priority, f.id"
+            "SELECT f.page_id, f.priority, p.url, p.wire_url, p.family, f.turn"
+            " FROM frontier f JOIN pages p ON p.id = f.page_id"
+            f" WHERE f.id IN ({marks}) ORDER BY f.turn, f.priority, f.id"
         )
         return [Waiting(*row) for row in self.ask(sql, numbers)]
 

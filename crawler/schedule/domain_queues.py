@@ -21,6 +21,7 @@ class ActiveDomain:
         "fruitless",
         "has_more",
         "id",
+        "is_cut_short",
         "last_progress",
         "name",
         "outstanding",
@@ -34,6 +35,7 @@ class ActiveDomain:
         self.outstanding: dict[int, str] = {}  # page → key
         self.families: dict[int, int] = {}  # page → family, of those that are in one
         self.windows: dict[int, set[int]] = {}  # window number → its pages that are still outstanding
+        self.is_cut_short = False  # the budget of the run before was less than the domain
         self.has_more = True  # rows beyond the outstanding ones, as far as is known
         self.priority = 0  # of the best of those
         self.last_progress = now

@@ -20,6 +20,7 @@ log = logging.getLogger("sumi.scheduler")
 _WINDOW, _LARGEST_WINDOW = 16, 64
 _WINDOW_MS = 6000
 _RETRY_HELD_BACK = 1.0  # seconds
+_REVISITS_MS, _FEWEST_REVISITS, _MOST_REVISITS = 1000, 2, 8
 _SMALL_SEGMENT = 1024 * 1024  # the releases are only ever tailed
 
 
@@ -31,6 +32,16 @@ def window_for(settings: CrawlerSettings) -> int:
     """
     fastest = max(2 * settings.minimum_time_on_page, 1)  # ms a page: HEAD and GET
     return settings.jobs_per_domain or max(_WINDOW, min(-(-_WINDOW_MS // fastest), _LARGEST_WINDOW))
+
+
+def revisits_for(settings: CrawlerSettings) -> int:
+    """Jobs that a domain which its budget cuts short may have outstanding while only visited pages are known.
+
+    A page that was visited in an earlier run may lead to some that never were, and those go first. So few are released
+    at a time; but enough for the time until their links are known.
+    """
+    fastest = max(2 * settings.minimum_time_on_page, 1)
+    return max(_FEWEST_REVISITS, min(_REVISITS_MS // fastest, _MOST_REVISITS))
 
 
 class JobReleaser:
@@ -49,6 +60,7 @@ class JobReleaser:
         self._queues = queues
         self._decisions = decisions
         self._window = window_for(config.crawler)
+        self._revisits = min(revisits_for(config.crawler), self._window)
         self._families = FamilyLimits(frontier, config.traps)
         self._subdomains = SubdomainLimits(frontier, config)
         self._jobs = workspace.job_writer()
@@ -67,6 +79,7 @@ class JobReleaser:
             if domain_id is None:
                 return  # a hint about a map that was replaced
             domain = ActiveDomain(name, domain_id, now)
+            domain.is_cut_short = self._frontier.was_cut_short(domain_id, run)
         limit = self._window + len(domain.outstanding) + 1
         rows = self._frontier.window(domain.id, limit)
         if rows and not self._may_begin(name, run):
@@ -80,7 +93,8 @@ class JobReleaser:
         for row in rows:
             if row.page in domain.outstanding:
                 continue
-            if len(chosen) < room and self._may_be_released(row, domain, run):
+            is_held = domain.is_cut_short and row.turn > 0 and len(domain.outstanding) >= self._revisits
+            if len(chosen) < room and not is_held and self._may_be_released(row, domain, run):
                 chosen.append(row)
                 domain.add(row.page, row.key, row.family)
             else:
@@ -127,6 +141,7 @@ class JobReleaser:
                 if domain_id is None:
                     raise MapAway(f"{job.domain} has pages but no row of its own")
                 domain = active[job.domain] = ActiveDomain(job.domain, domain_id, now)
+                domain.is_cut_short = self._frontier.was_cut_short(domain_id, run)
             self._subdomains.note(job.domain, run)
             domain.windows.setdefault(window.number, set()).add(page[0])
             domain.add(page[0], job.key, page[1])

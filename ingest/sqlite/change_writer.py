@@ -48,7 +48,7 @@ class ChangeWriter:
         self.write_moves(done)
         self._links.write_links(done, run)
         self._links.write_references(done, run)
-        self._frontier.write(done)
+        self._frontier.write(done, run)
         self._frontier.write_closures(done, run)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)

@@ -1,4 +1,9 @@
-"""Rows of `frontier`: pages begin to wait, move up, are visited, or are ended by a closure."""
+"""Rows of `frontier`: pages begin to wait, move up, are visited, or are ended by a closure.
+
+`turn` is the order inside a domain, so that a budget smaller than a site walks all of it over several runs: pages that
+were never visited (0); where the budget ran out in the run before, pages that link to such pages (1), which a run has
+to find again; then the page whose last visit is the most runs ago (1 + that run).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import sqlite3
 
 import orjson
 
+from crawler.database.ids import pairs_of
 from crawler.model.states import ERRORS, PageState
 from crawler.rules.subdomains import is_subdomain_family, is_under
 from crawler.workspace.clock import now_text
@@ -16,6 +22,14 @@ from ingest.sqlite.schema import json_list
 
 _QUEUED = PageState.QUEUED
 _CLOSING_ERRORS = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
+_TURN = f"""
+CASE WHEN visited_run IS NULL THEN 0
+     WHEN EXISTS (SELECT 1 FROM domain_states WHERE id = pages.domain_id AND cut_run = :run - 1)
+      AND EXISTS (SELECT 1 FROM links CROSS JOIN pages AS target ON target.id = links.to_page_id
+                  WHERE links.id {pairs_of("pages.id")} AND target.domain_id = pages.domain_id
+                  AND target.visited_run IS NULL AND target.state = 'request_limit_hit') THEN 1
+     ELSE 1 + visited_run END
+"""
 _UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
 
 
@@ -26,7 +40,7 @@ class FrontierWriter:
         self._db = db
         self._counts = counts
 
-    def write(self, done: Changes) -> None:
+    def write(self, done: Changes, run: int) -> None:
         added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
         moved: dict[int, list[int]] = {}
         gone: list[int] = []
@@ -53,10 +67,15 @@ class FrontierWriter:
             self._db.execute(sql, (rank, json_list(numbers)))
         for rank, places in added.items():
             joined = self._db.execute(
-                "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id)"
-                " SELECT pages.id, pages.id, ?, ?, domain_id FROM json_each(?) AS wanted"
+                "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id, turn)"
+                f" SELECT pages.id, pages.id, :rank, :at, domain_id, {_TURN} FROM json_each(:pages) AS wanted"
                 " CROSS JOIN pages ON pages.id = wanted.value",
-                (rank, done.latest or now_text(), json_list([number for _, number in sorted(places)])),
+                {
+                    "rank": rank,
+                    "at": done.latest or now_text(),
+                    "pages": json_list([number for _, number in sorted(places)]),
+                    "run": run,
+                },
             )
             self._counts["frontier"] += joined.rowcount
 
@@ -137,6 +156,8 @@ class FrontierWriter:
             f"UPDATE pages SET state = ?, error_message = ? WHERE id IN ({waiting})",
             (state.value, error, domain.id),
         )
+        if domain.closed == "request-limit":
+            self._db.execute("UPDATE domain_states SET cut_run = ? WHERE id = ?", (run, domain.id))
         gone = self._db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
         self._counts["frontier"] -= gone
         self._counts["errors"] += gone if state in ERRORS else 0

@@ -67,6 +67,16 @@ CREATE TABLE breakers (                        -- of domains whose breaker was n
 );
 """
 
+# New in format 5, on the tables of format 4.
+FROM_FORMAT_4 = """
+ALTER TABLE frontier ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE domain_states ADD COLUMN cut_run INTEGER;
+UPDATE domain_states SET cut_run = run WHERE closed_reason = 'request-limit';
+UPDATE frontier SET turn = coalesce((SELECT 1 + visited_run FROM pages WHERE pages.id = frontier.id), 0);
+DROP INDEX idx_frontier_domain;
+CREATE INDEX idx_frontier_domain ON frontier(domain_id, turn, priority, id);
+"""
+
 TABLES = (
     f"""
 CREATE TABLE meta (
@@ -103,7 +113,8 @@ CREATE TABLE domain_states (                   -- every domain ever seen, in eve
     robots_outcome      TEXT,                  -- parsed | allow-all | unreachable
     robots_status       INTEGER,
     crawl_delay         REAL,
-    first_seen_run      INTEGER NOT NULL DEFAULT 0
+    first_seen_run      INTEGER NOT NULL DEFAULT 0,
+    cut_run             INTEGER                -- the last run in which its request budget ran out
 );
 
 CREATE TABLE pages (
@@ -191,9 +202,10 @@ CREATE TABLE frontier (                        -- pages to visit in the run unde
     page_id     INTEGER NOT NULL,
     priority    INTEGER NOT NULL,              -- 2 × depth, + 1 outside quality domains: lower goes first
     added_at    TEXT NOT NULL,
-    domain_id   INTEGER NOT NULL
+    domain_id   INTEGER NOT NULL,
+    turn        INTEGER NOT NULL DEFAULT 0     -- lower goes first in its domain (ingest/sqlite/frontier_writer.py)
 );
-CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);
+CREATE INDEX idx_frontier_domain ON frontier(domain_id, turn, priority, id);
 
 CREATE TABLE closed_families (                 -- trap families whose visit limit is reached
     id          INTEGER PRIMARY KEY,           -- hash of (domain, family)

@@ -17,6 +17,7 @@ from crawler.workspace.clock import now_text
 from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
 from ingest.sqlite.run_rows import count_figures, last_run
 from ingest.sqlite.schema import (
+    FROM_FORMAT_4,
     READING_INDEXES,
     READING_VIEWS,
     SINCE_FORMAT_2,
@@ -26,10 +27,11 @@ from ingest.sqlite.schema import (
 )
 
 _ROWS = 20_000  # of the index, at a time
+_TO_FORMAT_5 = SINCE_FORMAT_4 + FROM_FORMAT_4
 _UPGRADES = {
-    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + SINCE_FORMAT_4,
-    "3": SINCE_FORMAT_3 + SINCE_FORMAT_4,
-    "4": SINCE_FORMAT_4,
+    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + _TO_FORMAT_5,
+    "3": SINCE_FORMAT_3 + _TO_FORMAT_5,
+    "4": _TO_FORMAT_5,
 }
 _INDEX = f"""
 SELECT url_hash, reach, domain_id << 3 |
@@ -61,7 +63,7 @@ def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
     if version in _UPGRADES:
         db.executescript("BEGIN;" + _UPGRADES[version])
         run, status = last_run(db)
-        if status == "completed":  # its figures can still be counted; those of earlier runs cannot
+        if status == "completed" and version != "4":  # its figures can still be counted; those of earlier runs cannot
             count_figures(db, run)
         set_meta(db, "schema_version", str(SCHEMA_VERSION))
         db.execute("COMMIT")

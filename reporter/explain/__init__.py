@@ -6,5 +6,6 @@ facts          PURE: the facts, as records; text and JSON
 shortest_path  a path of followed links to the page
 config_lines   the line of the config file that lists a domain
 remedies       advice
+turn           PURE: the run in which a page that waits may be visited
 wording        PURE: the facts in words
 """

@@ -18,6 +18,7 @@ from pathlib import Path
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
+from crawler.model.states import PageState
 from crawler.model.urls import domain_of, normalize, wire_of
 from crawler.rules.lists import Classifier
 from crawler.rules.traps import family_of, shape_error
@@ -26,7 +27,8 @@ from reporter.explain.config_lines import line_of
 from reporter.explain.facts import Explanation, LinkHere, OriginDepth, PathStep, Robots
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
-from reporter.queries import one_page, overview
+from reporter.explain.turn import Turn, turn_of
+from reporter.queries import one_page, overview, waiting_line
 from reporter.queries.rows import DomainRow, PageRow
 
 _LINKS = 20  # pages that link here, named at most
@@ -91,8 +93,28 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
         linked_from=links,
         linked_from_total=total,
         to_be_crawled=(),
+        turn=_turn(config, reader, page, row[0] if row else None, runs[-1].id if runs else 0),
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))
+
+
+def _turn(
+    config: Config, reader: MapReader | None, page: PageRow | None, domain: DomainRow | None, run: int
+) -> Turn | None:
+    """When a page that waits may be visited; None for any other."""
+    if reader is None or page is None or domain is None or page.seen_run != run or domain.run != run:
+        return None
+    if page.state not in (PageState.QUEUED, PageState.REQUEST_LIMIT_HIT):
+        return None
+    return turn_of(
+        run,
+        is_open=page.state == PageState.QUEUED,
+        before=waiting_line.pages_before(reader, page),
+        steps=waiting_line.steps_inside(reader, page),
+        budget=config.crawler.budget(is_quality=domain.klass == "quality"),
+        requests=domain.request_count,
+        visited=waiting_line.pages_visited(reader, page.domain_id, run),
+    )
 
 
 def _url_of(reader: MapReader | None, page: int | None) -> str | None:

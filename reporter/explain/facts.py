@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from reporter.escape import json_text
+from reporter.explain.turn import Turn
 from reporter.explain.wording import in_words
 
 VERSION = 1
@@ -82,6 +83,7 @@ class Explanation:
     linked_from: tuple[LinkHere, ...]
     linked_from_total: int
     to_be_crawled: tuple[str, ...]
+    turn: Turn | None = None  # of a page that waits
 
     def json(self) -> str:
         fields = asdict(self)

@@ -129,7 +129,7 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
             return ["Nothing: it was visited, and it redirects. Its target is a page of its own."]
         return ["Nothing: it was crawled."]
     if state in (PageState.QUEUED, PageState.FETCHING):
-        return ["Nothing: it waits for its turn in the frontier."]
+        return ["Nothing: it waits for its turn in the frontier.", *_turn_words(config, facts)]
     if state == PageState.DEPTH_EXCEEDED:
         nearest = facts.depths[0].depth if facts.depths else config.crawler.max_depth + 1
         return [
@@ -145,7 +145,7 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
             'A longer minimum-time-on-page, or [crawler] on-429 = "wait", may help.',
         ]
     if state == PageState.REQUEST_LIMIT_HIT:
-        return [f"{_budget_words(config, facts)}, or wait for the next run."]
+        return [f"{_budget_words(config, facts)}, or wait for a later run.", *_turn_words(config, facts)]
     if slug == "robots-denied":
         return [_denied(facts)]
     if slug.startswith("trap"):
@@ -159,11 +159,18 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
     return ["The next run that finds a link to it tries again."]
 
 
+def _budget_key(config: Config, facts: Explanation) -> str:
+    has_own = facts.klass != "quality" and config.crawler.discovered_domain_requests is not None
+    return "discovered-domain-requests" if has_own else "max-domain-requests"
+
+
 def _budget_words(config: Config, facts: Explanation) -> str:
-    crawler, is_quality = config.crawler, facts.klass == "quality"
-    has_own = not is_quality and crawler.discovered_domain_requests is not None
-    key = "discovered-domain-requests" if has_own else "max-domain-requests"
-    return f"{key} must be more than {crawler.budget(is_quality=is_quality):,}"
+    budget = config.crawler.budget(is_quality=facts.klass == "quality")
+    return f"{_budget_key(config, facts)} must be more than {budget:,}"
+
+
+def _turn_words(config: Config, facts: Explanation) -> list[str]:
+    return [facts.turn.words(_budget_key(config, facts))] if facts.turn else []
 
 
 def _denied(facts: Explanation) -> str:

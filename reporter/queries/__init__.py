@@ -6,6 +6,7 @@ domain_links   links summed up by domain
 broken_links   links to gone, unreachable and permanently redirected pages
 seeds          the seeds and the outcome of each
 one_page       a page, its depths, and the pages that link to it
+waiting_line   a page's place among the waiting pages of its domain
 sample_pages   a few pages of each of some domains
 export_rows    pages, links and domains that pass the filters of an export
 

@@ -38,7 +38,7 @@ class WrittenMap:
         ).lastrowid
         assert page is not None
         if visited is None:
-            self.db.execute("INSERT INTO frontier VALUES (?1, ?1, ?2, '', ?3)", (page, priority, domain))
+            self.db.execute("INSERT INTO frontier VALUES (?1, ?1, ?2, '', ?3, 0)", (page, priority, domain))
         return page
 
 
@@ -88,6 +88,21 @@ def test_a_window_is_the_first_pages_of_a_domain_in_their_order(written: Written
         Waiting(4, 1, "https://a.test/3", None, None),
         Waiting(2, 3, "https://a.test/1", None, None),
     ]
+
+
+def test_pages_that_were_never_visited_go_before_nearer_ones_of_earlier_runs(
+    written: WrittenMap, frontier: Frontier
+) -> None:
+    for number, (priority, turn) in enumerate(((0, 3), (2, 2), (2, 0), (4, 0), (0, 1))):
+        page = written.add(f"https://a.test/{number}", priority)
+        written.db.execute("UPDATE frontier SET turn = ? WHERE id = ?", (turn, page))
+    domain = frontier.domain_id("a.test")
+    assert domain is not None
+    assert [found.key[-1] for found in frontier.window(domain, 5)] == ["2", "3", "4", "1", "0"]
+    assert [(found.priority, found.row) for found in frontier.domains()] == [(2, 3)]
+    assert not frontier.was_cut_short(domain, 2)
+    written.db.execute("UPDATE domain_states SET cut_run = 1")
+    assert frontier.was_cut_short(domain, 2) and not frontier.was_cut_short(domain, 3)
 
 
 def test_pages_that_still_wait_are_asked_for_in_any_number(written: WrittenMap, frontier: Frontier) -> None:

@@ -38,7 +38,9 @@ class Map:
         self.db.execute("INSERT OR IGNORE INTO domain_states (domain, class) VALUES (?, 'discovered')", (name,))
         return int(self.db.execute("SELECT id FROM domain_states WHERE domain = ?", (name,)).fetchone()[0])
 
-    def add(self, url: str, priority: int = 1, *, family: str | None = None, wire: str | None = None) -> int:
+    def add(
+        self, url: str, priority: int = 1, *, family: str | None = None, wire: str | None = None, turn: int = 0
+    ) -> int:
         """A page that waits; the scheduler is not told."""
         name = url.split("/")[2]
         domain = self.domain(name)
@@ -50,8 +52,8 @@ class Map:
         ).lastrowid
         assert page is not None
         self.db.execute(
-            "INSERT INTO frontier (id, page_id, priority, added_at, domain_id) VALUES (?1, ?1, ?2, '', ?3)",
-            (page, priority, domain),
+            "INSERT INTO frontier (id, page_id, priority, added_at, domain_id, turn) VALUES (?1, ?1, ?2, '', ?3, ?4)",
+            (page, priority, domain, turn),
         )
         return page
 

@@ -7,7 +7,7 @@ from filelock import FileLock
 
 from crawler.model.records import Feed, Job, Release, parse
 from crawler.model.settings import Config, CrawlerSettings
-from crawler.schedule.job_release import window_for
+from crawler.schedule.job_release import revisits_for, window_for
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, segments
 from tests.crawler.schedule.scheduling import Map, jobs, map_frontier, start
@@ -18,6 +18,31 @@ def test_a_window_is_released_by_priority_then_age(config: Config, map_: Map, wo
         map_.add(f"https://a.test/{path}", priority)
     start(config, map_)
     assert [key.rsplit("/", 1)[1] for key in jobs(workspace)] == ["four", "two", "three", "five"]
+
+
+def test_pages_of_earlier_runs_come_last_and_few_at_a_time_where_the_budget_ran_out(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    for host, paths in (("a.test", ("old", "older")), ("b.test", ("1", "2", "3", "4"))):
+        for path in paths:
+            map_.add(f"https://{host}/{path}", turn=2)
+    new = map_.add("https://a.test/new", priority=5)
+    map_.db.execute("UPDATE domain_states SET cut_run = 0 WHERE domain = 'b.test'")
+    stage = start(config, map_)
+    assert [key.rsplit("/", 1)[1] for key in jobs(workspace, "a.test")] == ["new", "old", "older"] and new
+    assert [key.rsplit("/", 1)[1] for key in jobs(workspace, "b.test")] == ["1", "2"]
+    map_.visit("https://b.test/1")
+    map_.add_and_tell("https://b.test/found")
+    stage.settle_down()
+    assert [key.rsplit("/", 1)[1] for key in jobs(workspace, "b.test")][2:] == ["found"]
+    for url in ("https://b.test/2", "https://b.test/found"):
+        map_.visit(url)
+    stage.settle_down()
+    assert [key.rsplit("/", 1)[1] for key in jobs(workspace, "b.test")][-2:] == ["3", "4"]
+
+
+def test_few_revisits_are_enough_for_the_time_until_their_links_are_known() -> None:
+    assert [revisits_for(CrawlerSettings(minimum_time_on_page=ms)) for ms in (1, 100, 1000, 60_000)] == [8, 5, 2, 2]
 
 
 def test_a_job_names_the_wire_url_where_it_is_not_the_key(config: Config, map_: Map, workspace: FileWorkspace) -> None:

@@ -35,7 +35,7 @@ def reading_aids(db: sqlite3.Connection) -> set[str]:
 def test_a_run_begins_with_clear_tables(db: sqlite3.Connection) -> None:
     assert last_run(db) == (0, "")
     begin_run(db, 1, "", "")
-    db.execute("INSERT INTO frontier VALUES (1, 1, 0, '', 1)")
+    db.execute("INSERT INTO frontier VALUES (1, 1, 0, '', 1, 0)")
     db.execute("INSERT INTO held_results VALUES (1, 1, x'')")
     db.execute("INSERT INTO closed_families VALUES (1, 1, '', '', '', '[]')")
     begin_run(db, 2, AT, "hash")

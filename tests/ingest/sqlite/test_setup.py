@@ -8,7 +8,7 @@ import pytest
 
 from crawler.database.format import SCHEMA_VERSION
 from crawler.database.map_errors import StoreError
-from crawler.model.records import RunEvent
+from crawler.model.records import Closure, DomainEvent, RunEvent
 from crawler.model.settings import Config
 from ingest.sqlite import setup
 from ingest.sqlite.store import Store
@@ -42,14 +42,23 @@ def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
     store.close()
 
 
+CUT = Closure("request-limit", 7, 500)
+TO_FORMAT_4 = (  # a map of the newest format loses what format 4 did not have
+    "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
+    "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
+    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
+    "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers;"
+)
+
+
 def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results()[:2])
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:
         db.executescript(
-            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; DROP TABLE run_figures; DROP TABLE run_settings;"
-            "DROP TABLE breakers;"
+            TO_FORMAT_4
+            + "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; DROP TABLE run_figures; DROP TABLE run_settings;"
             "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
         )
     db.close()
@@ -69,7 +78,7 @@ def test_a_map_of_format_3_keeps_the_figures_of_its_last_run(rules: Config) -> N
     with sqlite3.connect(rules.output.database_path) as db:
         counted = db.execute("SELECT * FROM run_figures").fetchall()
         db.executescript(
-            "DROP TABLE run_figures; DROP TABLE run_settings; DROP TABLE breakers;"
+            TO_FORMAT_4 + "DROP TABLE run_figures; DROP TABLE run_settings;"
             "UPDATE meta SET value = '3' WHERE name = 'schema_version';"
         )
     db.close()
@@ -77,6 +86,25 @@ def test_a_map_of_format_3_keeps_the_figures_of_its_last_run(rules: Config) -> N
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:
         assert db.execute("SELECT * FROM run_figures").fetchall() == counted
+    db.close()
+
+
+def test_a_map_of_format_4_keeps_its_frontier_in_the_order_of_format_5(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", [*results(), DomainEvent(1, "two.test", LATER, "closed", closes=CUT)])
+    write(rules, "scheduler", [RunEvent(1, LATER, "finished"), *begun(2, LATER)])
+    write(rules, "fetcher-01", results(2)[:1])
+    drain(rules)
+    asked = "SELECT page_id, turn FROM frontier ORDER BY page_id"
+    cut = "SELECT domain, cut_run FROM domain_states WHERE cut_run IS NOT NULL"
+    with sqlite3.connect(rules.output.database_path) as db:
+        waiting, cut_short = db.execute(asked).fetchall(), db.execute(cut).fetchall()
+        db.executescript(TO_FORMAT_4 + "UPDATE meta SET value = '4' WHERE name = 'schema_version';")
+    db.close()
+    drain(rules)
+    with sqlite3.connect(rules.output.database_path) as db:
+        assert db.execute(asked).fetchall() == waiting and {turn for _, turn in waiting} == {2}
+        assert cut_short == [("two.test", 1)]
     db.close()
 
 
