@@ -230,6 +230,8 @@ class Figures:
     cut_pages: list[CutPage] = field(default_factory=list)
     cut_pages_total: int = 0
     links_cut: int = 0
+    truncated_pages: list[str] = field(default_factory=list)  # the first thousand
+    truncated_total: int = 0
     seeds: int = 0
     seeds_waiting: int = 0
     failed_seeds: list[FailedSeed] = field(default_factory=list)

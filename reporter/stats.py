@@ -106,6 +106,7 @@ def _lists(figures: Figures) -> dict[str, Any]:
         "traps": [asdict(row) for row in figures.traps],
         "quarantined": [asdict(row) for row in figures.quarantined],
         "links_cut": {"pages": figures.cut_pages_total, "links": figures.links_cut},
+        "truncated": {"pages": figures.truncated_total, "urls": figures.truncated_pages},
     }
 
 

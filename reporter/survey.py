@@ -20,6 +20,7 @@ from reporter.queries.seeds import seed_rows
 FIXABLE_PER_DOMAIN = 10
 FIXABLE_DOMAINS = 20
 CUT_PAGES = 10
+TRUNCATED_PAGES = 1000
 
 
 def survey(database: Path, run: int | None = None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
@@ -81,6 +82,8 @@ def _with_lists(
     back = [row for row in domain_links.links_to_quality(reader) if row[0] in from_quality]
     gone, unreachable, moved = broken_links.broken_links(reader, run)
     cut = broken_links.cut_pages(reader)
+    truncated, truncated_total = broken_links.truncated_pages(reader, run, TRUNCATED_PAGES)
+    truncated_urls = urls_of(reader, truncated)
     candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
     cut_shown = cut if is_uncut else cut[:CUT_PAGES]
     cut_urls = urls_of(reader, (page for page, _ in cut_shown))
@@ -109,6 +112,8 @@ def _with_lists(
         "cut_pages": [figures.CutPage(cut_urls[page][0], links) for page, links in cut_shown],
         "cut_pages_total": len(cut),
         "links_cut": sum(links for _, links in cut),
+        "truncated_pages": [truncated_urls[page][0] for page in truncated],
+        "truncated_total": truncated_total,
     }
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     return Figures(**{**fields, **changes})

@@ -63,6 +63,10 @@ class MapReader:
         """Does the map have this table, view or index?"""
         return self.first("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)) is not None
 
+    def has_column(self, table: str, column: str) -> bool:
+        """Does a table of this map, which may be of an older format, have this column?"""
+        return self.first("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column)) is not None
+
 
 @contextmanager
 def open_map(path: Path, *, patience: float = 30) -> Iterator[MapReader]:

@@ -61,7 +61,7 @@ class PageWriter:
             "UPDATE pages SET state = ?, error_message = nullif(?, ''), depth = ?, reach = ?, seen_run = ?,"
             " redirect_to = nullif(?, 0),"
             " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
-            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ? WHERE id = ?",
+            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ?, truncated = ? WHERE id = ?",
             [
                 (
                     _TEXTS[p.state],
@@ -80,6 +80,7 @@ class PageWriter:
                     int(p.visit.nofollow),
                     p.visit.links_cut,
                     p.visit.bytes,
+                    int(p.visit.truncated),
                     p.id,
                 )
                 for p in visited

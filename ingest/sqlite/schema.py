@@ -55,8 +55,9 @@ CREATE TABLE run_settings (                    -- as recorded when the run start
 );
 """
 
-# New in format 5: the circuit breakers of domains.
+# New in format 5: the circuit breakers of domains, and a mark on pages that were cut short.
 SINCE_FORMAT_4 = """
+ALTER TABLE pages ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0; -- 1: the compressed body ended before its stream
 CREATE TABLE breakers (                        -- of domains whose breaker was not closed all the time
     id              INTEGER PRIMARY KEY,       -- = domain_states.id
     run             INTEGER NOT NULL,
@@ -280,7 +281,8 @@ READING_VIEWS = {
     "v_pages": """
 CREATE VIEW IF NOT EXISTS v_pages AS
 SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.title, p.status_code, p.content_type, p.error_message,
-       target.url AS redirect_to, p.visited_at, p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run
+       p.truncated, target.url AS redirect_to, p.visited_at, p.discovered_at, p.discovered_run AS first_run,
+       p.seen_run AS last_run
 FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to""",
     "v_links": f"""
 CREATE VIEW IF NOT EXISTS v_links AS

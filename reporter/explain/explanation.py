@@ -73,6 +73,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
         error=page.error_message if page else None,
         title=page.title if page else None,
         content_type=page.content_type if page else None,
+        truncated=bool(page and page.truncated),
         visited_at=page.visited_at if page else None,
         visited_run=page.visited_run if page else None,
         discovered_at=page.discovered_at if page else None,

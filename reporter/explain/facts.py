@@ -65,6 +65,7 @@ class Explanation:
     error: str | None
     title: str | None
     content_type: str | None
+    truncated: bool  # its compressed body ended before its stream did
     visited_at: str | None
     visited_run: int | None
     discovered_at: str | None

@@ -59,6 +59,8 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
         rows.append(("error", plain(facts.error, 200)))
     if facts.title:
         rows.append(("title", plain(facts.title, 100)))
+    if facts.truncated:
+        rows.append(("truncated", "its compressed body ended early: links and title are those of the part that came"))
     if facts.redirects_from_here:
         rows.append(("redirects to", "\n".join(plain(url, 200) for url in facts.redirects_from_here[:3])))
     seen = f"first in run {facts.first_run}, last in run {facts.last_run}"

@@ -44,6 +44,7 @@ class PageGraph:
             ("redirect_to", "string"),
             ("content_type", "string"),
             ("visited_at", "string"),
+            ("truncated", "integer"),
             ("in_degree", "integer"),
             ("out_degree", "integer"),
         ),
@@ -56,11 +57,11 @@ class PageGraph:
     def nodes(self) -> Iterator[Node]:
         depths, in_degrees = _Depths(self._rows.depths()), _InDegrees(self._rows.in_degrees())
         for number, url, domain, title, state, klass, depth, *rest, out_degree in self._rows.pages():
-            status, first, last, error, redirect, content_type, visited_at = rest
+            status, first, last, error, redirect, content_type, visited_at, truncated = rest
             in_degree = in_degrees.of(number)
             values = (
                 *(url, domain, title, state, klass, depth, depths.of(number), status, first, last),
-                *(error, redirect, content_type, visited_at, in_degree, out_degree),
+                *(error, redirect, content_type, visited_at, truncated, in_degree, out_degree),
             )
             yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))
 

@@ -1,4 +1,5 @@
-"""Links on quality domains to pages that are gone, unreachable or permanently redirected; pages with too many links.
+"""Links on quality domains to pages that are gone, unreachable or permanently redirected; pages that were cut
+short, or have too many links.
 
 `mark_broken` comes first: it notes the pages that the other questions are about. `broken_links` needs
 `domain_links.mark_quality` too.
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from crawler.database.format import LINK_REDIRECT
 from crawler.database.ids import pairs_of
 from crawler.database.reader import MapReader
+from reporter.queries.one_page import truncated_column
 from reporter.queries.rows import BrokenLink
 
 _MOST_REDIRECTS = 10
@@ -88,6 +90,13 @@ def moved_to(reader: MapReader, pages: Iterable[int]) -> dict[int, int]:
             passed.add(here)
         answer[page] = here
     return answer
+
+
+def truncated_pages(reader: MapReader, run: int, most: int) -> tuple[list[int], int]:
+    """Pages whose compressed body ended early in this run: the first ones, and how many they are."""
+    those = f"FROM pages WHERE seen_run = ?1 AND visited_run = ?1 AND {truncated_column(reader)} = 1"
+    total = reader.number(f"SELECT count(*) {those}", (run,))
+    return [page for (page,) in reader.rows(f"SELECT id {those} ORDER BY id LIMIT ?2", (run, most))], total
 
 
 def cut_pages(reader: MapReader) -> list[tuple[int, int]]:

@@ -13,7 +13,6 @@ from reporter.queries.rows import DOMAIN_COLUMNS, DomainRow, PageRow
 _PAGE = (
     "SELECT id, url, wire_url, domain, domain_id, state, title, status_code, content_type, visited_at, discovered_at,"
     " discovered_run, seen_run, visited_run, error_message, retry_count, depth, redirect_to, nofollow, links_cut"
-    " FROM pages"
 )
 _PROBES = 8  # two keys with one hash are next to impossible; the second has the hash of the next probe
 
@@ -21,7 +20,7 @@ _PROBES = 8  # two keys with one hash are next to impossible; the second has the
 def page_by_key(reader: MapReader, key: str) -> PageRow | None:
     """The page with this key, if it was ever seen."""
     for probe in range(_PROBES):
-        row = reader.first(f"{_PAGE} WHERE url_hash = ?", (hash64(key, probe),))
+        row = reader.first(f"{_page_sql(reader)} WHERE url_hash = ?", (hash64(key, probe),))
         if row is None:
             return None
         if row[1] == key:
@@ -30,8 +29,17 @@ def page_by_key(reader: MapReader, key: str) -> PageRow | None:
 
 
 def page_by_id(reader: MapReader, page: int) -> PageRow | None:
-    row = reader.first(f"{_PAGE} WHERE id = ?", (page,))
+    row = reader.first(f"{_page_sql(reader)} WHERE id = ?", (page,))
     return PageRow(*row) if row else None
+
+
+def truncated_column(reader: MapReader) -> str:
+    """`pages.truncated`, or what it is in a map of a format without it."""
+    return "truncated" if reader.has_column("pages", "truncated") else "0"
+
+
+def _page_sql(reader: MapReader) -> str:
+    return f"{_PAGE}, {truncated_column(reader)} FROM pages"
 
 
 def urls_of(reader: MapReader, pages: Iterable[int]) -> dict[int, tuple[str, str, int | None, str | None]]:

@@ -54,6 +54,7 @@ class PageRow(NamedTuple):
     redirect_to: int | None
     nofollow: int
     links_cut: int
+    truncated: int
 
 
 class SeedRow(NamedTuple):

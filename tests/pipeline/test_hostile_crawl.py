@@ -144,6 +144,11 @@ def test_each_found_behaviour_ends_in_its_state(beset: Crawled) -> None:
     assert {states[url] for url in BOMBS + DENSE} == {("processed", None)}
 
 
+def test_a_body_that_ended_early_is_marked_in_the_map(beset: Crawled) -> None:
+    marked = rows(beset.folder, "SELECT url FROM pages WHERE truncated")
+    assert marked == [("https://f8.found.test/truncated-gzip",)]
+
+
 def test_no_process_of_the_crawl_grows_beyond_its_bound(beset: Crawled) -> None:
     assert len(beset.peaks) >= 5, "supervisor, scheduler, ingest, two fetchers"
     megabytes = {pid: peak >> 20 for pid, peak in beset.peaks.items()}

@@ -163,6 +163,7 @@ def rich_map(path: Path) -> Path:
     for url in (home, about, wild):
         b.page(url, title=f"Title of {url}")
     b.page("https://wild.test/full", "processed", links_cut=1234)
+    b.page("https://wild.test/half", "processed", truncated=1)
     b.page("https://q.test/gone", "dead_link", status_code=404, error_message="http-404: Not Found")
     b.page("https://q.test/gone2", "dead_link", status_code=410, error_message="http-410: Gone")
     b.page("https://q.test/old", "processed", status_code=301)

@@ -47,7 +47,7 @@ TO_FORMAT_4 = (  # a map of the newest format loses what format 4 did not have
     "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
     "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
     "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
-    "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers;"
+    "ALTER TABLE domain_states DROP COLUMN cut_run; ALTER TABLE pages DROP COLUMN truncated; DROP TABLE breakers;"
 )
 
 
