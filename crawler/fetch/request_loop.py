@@ -22,7 +22,8 @@ log = logging.getLogger("sumi.fetcher")
 
 SHARE_EVERY = 5.0  # seconds between adjustments of the share of slots
 STOP_GRACE = 2.0  # seconds for visits that are half made
-STOP_AT_MOST = 2.0  # seconds for requests on the wire after that: a Ctrl-C ends a crawl within five
+STOP_AT_MOST = 1.0  # seconds for requests on the wire after that …
+STOP_THREAD = 0.3  # … and for the thread: together less than the supervisor waits after a Ctrl-C
 
 
 class RequestLoop:
@@ -100,7 +101,7 @@ class RequestLoop:
             queue.clear()
             is_empty = queue.wait_until_empty(STOP_AT_MOST)
         self._hub.stop()
-        self._thread.join(STOP_AT_MOST)
+        self._thread.join(STOP_THREAD)
         return is_empty
 
     def close(self) -> None:

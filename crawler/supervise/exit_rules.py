@@ -1,4 +1,4 @@
-"""PURE. The supervisor's decisions: the meaning of an exit, the pause before a restart, the phases of a stop."""
+"""PURE. The supervisor's decisions: the meaning of an exit, pauses before restarts, phases and deadlines of a stop."""
 
 from __future__ import annotations
 
@@ -47,6 +47,23 @@ def next_phase(phase: Phase, alive: Collection[str]) -> Phase:
     if not alive:
         return Phase.ENDED
     return Phase.DRAINING if all(stage == "ingest" for stage in alive) else phase
+
+
+# -- patience -------------------------------------------------------------------------------------------------
+
+PATIENCE = 60.0  # seconds for a stage to finish what is in flight
+STUCK_PATIENCE = 3.0  # for a fetcher that is stuck
+# After a Ctrl-C a crawl ends within five seconds, whatever its stages are at: a kill loses nothing.
+WIRE_DEADLINE = 3.8  # seconds after a Ctrl-C for scheduler and fetchers; these give themselves half a second less
+INTERRUPT_DEADLINE = 4.6  # for the ingest
+
+
+def kill_at(stage: str, asked_at: float, interrupted_at: float | None, *, is_stuck: bool) -> float:
+    """The moment from which a stage that was asked to end is not waited for any longer."""
+    moment = asked_at + (STUCK_PATIENCE if is_stuck else PATIENCE)
+    if interrupted_at is None:
+        return moment
+    return min(moment, interrupted_at + (INTERRUPT_DEADLINE if stage == "ingest" else WIRE_DEADLINE))
 
 
 # -- exits ----------------------------------------------------------------------------------------------------

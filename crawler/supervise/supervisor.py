@@ -6,6 +6,7 @@ everything stops. After any other death the stage is restarted with a growing pa
 deaths of a stage without progress in between.
 
 A stop goes down the pipeline: scheduler and fetchers first, then the ingest, which applies the results that they left.
+After a Ctrl-C each has a deadline (`exit_rules.kill_at`), and what is killed then is done again by the next start.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from crawler.observe.status import Status
 from crawler.pace.gate_record import KILL_REASONS
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
+    INTERRUPT_DEADLINE,
     MOST_DEATHS,
     NO_DEATHS,
+    STUCK_PATIENCE,
     Deaths,
     Outcome,
     Phase,
@@ -36,6 +39,7 @@ from crawler.supervise.exit_rules import (
     Verdict,
     after_death,
     judge_exit,
+    kill_at,
     next_phase,
 )
 from crawler.supervise.progress import has_unapplied_results, stage_progress
@@ -48,8 +52,6 @@ from crawler.workspace.runs import RunStatus, read_run, read_run_text
 log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
-PATIENCE = 60.0  # seconds for a stage to finish what is in flight
-STUCK_PATIENCE = 3.0  # for a fetcher that is stuck
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = " A second Ctrl-C ends at once."
 
@@ -66,6 +68,7 @@ class _Stage:
     is_over: bool = False  # not to be started again
     is_parked: bool = False  # stopped by its flag file
     asked_at: float | None = None  # when it was asked to end
+    is_given_up: bool = False  # it did not, and was killed
     is_killed: bool = False  # by the watchdog: no fault of its own
 
     def waits_for_start(self) -> bool:
@@ -100,6 +103,7 @@ class Supervisor:
         self._is_status_wanted = False
         self._is_suspend_wanted = False
         self._is_watched = True
+        self._interrupted_at: float | None = None  # when the first signal came
         self._watchdog = Watchdog(self.config.network, self.workspace)
         self._run_before = read_run_text(self.workspace)
 
@@ -137,7 +141,8 @@ class Supervisor:
         if self._is_suspend_wanted:
             self._suspend()
         self._wait(now)
-        self._kill_stuck_fetchers()
+        if self._interrupted_at is None:  # else their deadline is near, and a mark may take seconds
+            self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
         self._advance_phase(time.monotonic())
         if time.monotonic() - self._shown_at >= self.view.every:
@@ -157,12 +162,13 @@ class Supervisor:
         stage.child = start_stage(stage.spec, self.log_level, self.config.workspace)
         stage.started_at = now
         stage.asked_at = None
+        stage.is_given_up = False
 
     # -- watching ------------------------------------------------------------------------------------
 
     def _wait(self, now: float) -> None:
         """Sleep until a stage logs something or ends, or something else is due; then pass on the log lines."""
-        due = [0.5, self._shown_at + self.view.every - now]
+        due = [0.5, self._shown_at + self.view.every - now, *(at - now for _, at in self._kill_times())]
         if self._phase is Phase.RUNNING:
             due += [stage.start_at - now for stage in self._stages if stage.waits_for_start()]
         handles: list[Connection | int] = []
@@ -288,13 +294,11 @@ class Supervisor:
 
     def _advance_phase(self, now: float) -> None:
         alive = [stage for stage in self._stages if stage.child is not None]
-        for stage in alive:
-            if stage.child is None or stage.asked_at is None:
-                continue
-            if now - stage.asked_at > self._patience_with(stage.child.pid or 0):
+        for stage, at in self._kill_times():
+            if stage.child is not None and now >= at:
                 log.warning("The %s does not end; killing it. Its unfinished work is done again", stage.spec.name)
                 stage.child.kill()
-                stage.asked_at = now
+                stage.is_given_up = True
         if all(stage.is_over for stage in self._stages):
             self._phase = Phase.ENDED
             return
@@ -302,21 +306,38 @@ class Supervisor:
         if self._phase is Phase.DRAINING:
             self._ask_to_end(alive)
 
-    def _patience_with(self, pid: int) -> float:
-        """Seconds for a stage to end. A fetcher that is stuck in one piece of work does not hear that it should."""
-        return STUCK_PATIENCE if self._watchdog.is_busy(pid, time.monotonic_ns(), STUCK_PATIENCE / 2) else PATIENCE
+    def _kill_times(self) -> list[tuple[_Stage, float]]:
+        """The stages that were asked to end, each with the moment at which it is killed."""
+        return [
+            (stage, kill_at(stage.spec.stage, stage.asked_at, self._interrupted_at, is_stuck=self._is_stuck(stage)))
+            for stage in self._stages
+            if stage.child is not None and stage.asked_at is not None and not stage.is_given_up
+        ]
+
+    def _is_stuck(self, stage: _Stage) -> bool:
+        """A fetcher that is stuck in one piece of work does not hear that it should end."""
+        pid = stage.child.pid if stage.child is not None else None
+        return pid is not None and self._watchdog.is_busy(pid, time.monotonic_ns(), STUCK_PATIENCE / 2)
 
     def _apply_remaining_results(self) -> None:
-        """If the ingest died before it applied all results, run one more ingest, to the end of them."""
+        """If the ingest died before it applied all results, run one more ingest, to the end of them.
+
+        After a Ctrl-C it has no more time than the first one had: the next start applies the rest.
+        """
         spec = next((spec for spec in self.specs if spec.stage == "ingest"), None)
-        if spec is None or not has_unapplied_results(self.workspace, self.config.output.database_path):
+        if spec is None or self._is_out_of_time():
+            return
+        if not has_unapplied_results(self.workspace, self.config.output.database_path):
             return
         last = _Stage(replace(spec, arguments=(*spec.arguments, True)))
         self._stages = [last]
         self._start(last, time.monotonic())
-        while last.child is not None and self.signals < 2:
+        while last.child is not None and self.signals < 2 and not self._is_out_of_time():
             self._wait(time.monotonic())
             self._judge_exits(time.monotonic())
+
+    def _is_out_of_time(self) -> bool:
+        return self._interrupted_at is not None and time.monotonic() >= self._interrupted_at + INTERRUPT_DEADLINE
 
     def _kill_all(self) -> None:
         for stage in self._stages:
@@ -379,6 +400,8 @@ class Supervisor:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
+        if self._interrupted_at is None:
+            self._interrupted_at = time.monotonic()
 
     def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
         self._is_status_wanted = True

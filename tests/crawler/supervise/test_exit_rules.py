@@ -6,21 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.fetch.request_loop import STOP_AT_MOST, STOP_GRACE, STOP_THREAD
 from crawler.supervise.exit_rules import (
     CRASHED,
     DONE,
     EXPLAINED,
     HEALTHY_AFTER,
+    INTERRUPT_DEADLINE,
     INTERRUPTED,
     LONGEST_PAUSE,
     NO_DEATHS,
+    PATIENCE,
+    STUCK_PATIENCE,
     TERMINATED,
+    WIRE_DEADLINE,
     Deaths,
     Phase,
     Situation,
     Verdict,
     after_death,
     judge_exit,
+    kill_at,
     next_phase,
 )
 
@@ -120,3 +126,27 @@ def test_a_pause_is_never_shorter_than_the_first_nor_longer_than_the_longest(
         deaths = after_death(deaths, lived, progress, first_pause)
         assert first_pause <= deaths.pause <= LONGEST_PAUSE
         assert 1 <= deaths.in_a_row <= count
+
+
+moments = st.floats(0, 1e6)
+
+
+@given(st.sampled_from(["scheduler", "fetcher", "ingest"]), moments, st.floats(0, 100), st.booleans())
+def test_after_an_interrupt_no_stage_is_waited_for_beyond_five_seconds(
+    stage: str, interrupted_at: float, later: float, is_stuck: bool
+) -> None:
+    """However late it was asked to end: the ingest is asked last."""
+    at = kill_at(stage, interrupted_at + later, interrupted_at, is_stuck=is_stuck)
+    assert at <= interrupted_at + 4.7
+    assert at <= interrupted_at + WIRE_DEADLINE or stage == "ingest"
+
+
+@given(st.sampled_from(["scheduler", "fetcher", "ingest"]), moments, st.booleans())
+def test_without_an_interrupt_a_stage_has_its_full_time(stage: str, asked_at: float, is_stuck: bool) -> None:
+    assert kill_at(stage, asked_at, None, is_stuck=is_stuck) == asked_at + (STUCK_PATIENCE if is_stuck else PATIENCE)
+
+
+def test_a_fetcher_gives_up_its_requests_before_it_is_given_up_itself() -> None:
+    """Then it has saved what it can, and the ingest still has time after it."""
+    assert STOP_GRACE + STOP_AT_MOST + STOP_THREAD <= WIRE_DEADLINE - 0.4
+    assert WIRE_DEADLINE < INTERRUPT_DEADLINE < 5

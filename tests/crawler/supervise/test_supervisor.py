@@ -15,7 +15,7 @@ from crawler.model.settings import Config, OutputSettings
 from crawler.observe.live_view import QuietView
 from crawler.observe.logs import configure
 from crawler.observe.processes import Snapshot
-from crawler.supervise import supervisor
+from crawler.supervise import exit_rules
 from crawler.supervise.exit_rules import MOST_DEATHS, Outcome
 from crawler.supervise.stage_process import StageSpec
 from crawler.supervise.supervisor import Supervisor
@@ -93,11 +93,33 @@ def test_the_second_interrupt_ends_everything_at_once(root: Path) -> None:
     assert "fetcher ended" not in notes(root)
 
 
-def test_a_stage_that_does_not_end_is_killed_after_a_while(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "PATIENCE", 0.1)
-    view = Watching(root, (("fetcher started",), lambda: os.kill(os.getpid(), signal.SIGINT)))
-    specs = [StageSpec("fetcher", "fetcher", small_stages.ignore_everything, (root, "fetcher"))]
+def test_after_an_interrupt_no_stage_is_waited_for_beyond_its_deadline(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every stage lingers, the ingest too, and `PATIENCE` is longer than this test may take."""
+    monkeypatch.setattr(exit_rules, "PATIENCE", 3600.0)
+    monkeypatch.setattr(exit_rules, "WIRE_DEADLINE", 0.1)
+    monkeypatch.setattr(exit_rules, "INTERRUPT_DEADLINE", 0.2)
+    names = ("ingest", "scheduler", "fetcher")
+    started = tuple(f"{name} started" for name in names)
+    view = Watching(root, (started, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    specs = [StageSpec(name, name, small_stages.ignore_everything, (root, name)) for name in names]
     assert make(root, specs, view).run() is Outcome.INTERRUPTED
+    given_up = [line.split("The ")[1].split()[0] for line in view.said if "does not end" in line]
+    assert sorted(given_up[:2]) == ["fetcher", "scheduler"]
+    assert given_up[2:] == ["ingest"]
+
+
+def test_a_stage_that_does_not_end_with_its_run_is_killed_after_a_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exit_rules, "PATIENCE", 0.1)
+    view = Watching(root)
+    specs = [
+        StageSpec("fetcher", "fetcher", small_stages.ignore_everything, (root, "fetcher")),
+        StageSpec("scheduler", "scheduler", small_stages.complete_the_run, (root, ("fetcher started",))),
+    ]
+    assert make(root, specs, view).run() is Outcome.COMPLETED
     assert any("does not end" in line for line in view.said)
 
 
