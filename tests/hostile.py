@@ -10,7 +10,7 @@ Hosts are distinguished by SNI (the certificate) and Host header (the site):
 - `tricks.test` and every other name: the paths in `TRICKS`, robots.txt allows all; `/` links to all of them
 - `expired.test`, `self-signed.test`, `wrong-host.test`, `old-tls.test`, `plain-http.test`, `slow-tls.test`,
   `silent.test` (accepts and says nothing), `hangs-up.test`, `resets.test`, `tickets.test` (session tickets without
-  end): no request gets through there
+  end): no request gets through there; `late-tickets.test` floods with tickets instead of a page
 - `innocent….test`: small honest sites, to crawl beside the others
 - `*.traps.test`: `calendar`, `sessions`, `repeats`, `queries`, `million`, `deep`: sites without end
 - `robots-<what>.test`: a robots.txt that answers 503, 429, drip, reset, loop, foreign, huge, bom, delay …
@@ -41,6 +41,7 @@ import trustme
 from backports import zstd
 
 from crawler.model.settings import NetworkSettings
+from tests import ticket_flood
 from tests.waiting import is_readable
 
 BOMB_SIZE = 64 * 1024 * 1024
@@ -991,6 +992,9 @@ class HostileServer:
         self.connections = 0
         self.handshakes = 0
         self.resumptions = 0
+        self.flooded = 0  # the most bytes of session tickets that one client took
+        self._folder = folder
+        self._key_logs: dict[Any, Path] = {}
         self._keep_alive = keep_alive
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
@@ -1110,9 +1114,10 @@ class HostileServer:
             if self._spoils_handshake(bare, name):
                 return
             context = self._default
-            if name == "tickets.test":  # TLS 1.3: session tickets without end, before any answer
+            key_log = None
+            if name.endswith("tickets.test"):
                 context = self._context_for(name)
-                context.num_tickets = 1_000_000
+                key_log = ticket_flood.prepare(context, self._folder)
             if name == "old-tls.test":
                 context = self._context_for(name)
                 with warnings.catch_warnings():
@@ -1126,11 +1131,16 @@ class HostileServer:
                 self.resumptions += bool(sock.session_reused)
                 self._open.discard(bare)
                 self._open.add(sock)
+            if key_log is not None:
+                self._key_logs[sock] = key_log
+            if name == "tickets.test":
+                self._flood_with_tickets(sock)
             while not self._stop.is_set() and self._one(sock):
                 pass
         except (OSError, ValueError):
             pass
         finally:
+            self._key_logs.pop(sock, None)
             with self._lock:
                 self._open.discard(sock)
                 self._open.discard(bare)
@@ -1156,6 +1166,14 @@ class HostileServer:
         else:
             return False
         return True
+
+    def _flood_with_tickets(self, sock: ssl.SSLSocket) -> None:
+        """Until the client leaves or patience ends."""
+        end = time.monotonic() + self.patience
+        for sent in ticket_flood.flood(sock, self._key_logs[sock]):
+            self.flooded = max(self.flooded, sent)
+            if time.monotonic() > end or self._stop.is_set():
+                return
 
     def _one(self, sock: Any) -> bool:
         """One request; does the connection go on?"""
@@ -1183,7 +1201,11 @@ class HostileServer:
     def _answer(self, exchange: Exchange) -> None:
         host = exchange.host.removeprefix("www.")
         trap = TRAPS.get(host.removesuffix(".traps.test")) if host.endswith(".traps.test") else None
-        if exchange.route == "/robots.txt":
+        if host == "late-tickets.test" and exchange.route == "/plain" and exchange.method == "GET":
+            self._flood_with_tickets(exchange.sock)
+        elif host == "late-tickets.test":
+            exchange.reply(200, keep=False)  # a flood must be the first thing on its connection
+        elif exchange.route == "/robots.txt":
             robots(exchange)
         elif host.startswith("innocent"):
             innocent(exchange)

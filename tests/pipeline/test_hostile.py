@@ -15,6 +15,7 @@ import pytest
 from crawler.model.records import PageResult
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.states import slug_of
+from crawler.net.connection import MOST_OVERHEAD
 from crawler.observe.audit import audit
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.hostile import COMPRESSORS, TRICKS, HostileServer, bomb
@@ -107,6 +108,7 @@ ENDS: dict[str, Ends] = {
 HOSTS: dict[str, Ends] = {
     "expired.test": (UNREACHABLE, "tls"),
     "hangs-up.test": (UNREACHABLE, "tls"),
+    "late-tickets.test": (FAILED, "bad-response"),
     "old-tls.test": (UNREACHABLE, "tls"),
     "plain-http.test": (UNREACHABLE, "tls"),
     "resets.test": (FAILED, "robots-unreachable"),
@@ -227,6 +229,14 @@ def test_every_hostile_page_ends_in_its_state_with_its_slug(crawled: Crawled) ->
         if page.state != state or (found not in slug if isinstance(slug, frozenset) else found != slug):
             wrong.append((url, page.state, page.error))
     assert wrong == []
+
+
+@pytest.mark.xdist_group("hostile")
+def test_a_flood_of_session_tickets_is_left_early(crawled: Crawled) -> None:
+    """`SSL_read` on a socket does not return while they come, whatever its timeout: 15 s of a flood took 15 s."""
+    assert "TLS messages without any data" in (crawled.by_url["https://late-tickets.test/plain"].error or "")
+    # What the client read, and what lay in the buffers of both ends.
+    assert 0 < crawled.server.flooded < MOST_OVERHEAD + 16 * 1024 * 1024
 
 
 @pytest.mark.xdist_group("hostile")

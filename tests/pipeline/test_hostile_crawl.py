@@ -38,6 +38,7 @@ FOUND: dict[str, tuple[str, str | None]] = {
     "https://f8.found.test/truncated-gzip": ("processed", None),
     "https://f9.found.test/controls": ("processed", None),
     "https://tickets.test/plain": ("failed", "robots-unreachable"),
+    "https://late-tickets.test/plain": ("failed", "bad-response"),
     "https://robots-agents.test/plain": ("processed", None),
     "https://robots-digits.test/plain": ("failed", "crawl-delay-too-long"),
 }
