@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,6 +50,7 @@ from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
 
+DEAD_MAN = 3  # times `processing-timeout` of CPU without a round of the main thread: then the kernel ends this process
 EXIT_MISTAKE = 70  # a bug in this program: the supervisor may start another process
 
 
@@ -82,6 +84,7 @@ class Fetcher:
         self._workspace.prepare()
         role, self._name, number = _claim_name(self._workspace)
         self._control = StageControl(self._workspace, "fetcher", self._name)
+        self._is_main = install_signals  # a fetcher in a thread of another program leaves that one's timer alone
         if install_signals:
             self._control.install_signals()
         self._build(number)
@@ -96,6 +99,8 @@ class Fetcher:
         except OSError as problem:
             self._error = self._error or problem
         self._shut_down()
+        if self._is_main:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         role.release()
         if isinstance(self._error, OSError):
             log.error("%s stops: %s", self._name, sentence(self._error))
@@ -153,6 +158,8 @@ class Fetcher:
     def _turn(self) -> None:
         """One round of the main thread: flags, announcements, slots, claims, journal, heartbeat, wait."""
         now = time.monotonic()
+        if self._is_main:
+            self._wind_up()
         self._runs.refresh()
         is_paused = self._control.is_paused()
         if is_paused != self._queue.is_held:
@@ -167,6 +174,14 @@ class Fetcher:
         is_idle = not self._claims.held and not self._claims.announced
         self._control.beat("paused" if is_paused else "idle" if is_idle else "running")
         self._control.wait(self._patience(is_idle))
+
+    def _wind_up(self) -> None:
+        """Put off the end of this process, which the kernel brings about if this is not called again.
+
+        C code that never returns lets no thread of this process run, and no handler of a signal. The watchdog sees
+        that; but if the supervisor is dead, nobody else would end a process that holds its domains and a CPU.
+        """
+        signal.setitimer(signal.ITIMER_VIRTUAL, DEAD_MAN * self._config.network.processing_timeout / 1000)
 
     def _patience(self, is_idle: bool) -> float:
         """Seconds until the next round is needed."""

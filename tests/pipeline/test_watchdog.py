@@ -23,7 +23,17 @@ from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.states import slug_of
 from crawler.supervise.exit_rules import PATIENCE
 from crawler.workspace.files.file_workspace import FileWorkspace
-from tests.pipeline.fetching import PlainTerrain, config_for, finish, pages, prepare, release, start_pool, wait_for
+from tests.pipeline.fetching import (
+    PlainTerrain,
+    config_for,
+    finish,
+    pages,
+    prepare,
+    release,
+    start_fetcher,
+    start_pool,
+    wait_for,
+)
 
 FLAW = """
 import re
@@ -110,5 +120,19 @@ def test_an_interrupt_ends_a_pool_that_is_stuck_in_c_code(pool: tuple[Config, Fi
         wait_for(lambda: any(work.domain == "poison.test" for work in workspace.busy_work()))
         process.send_signal(signal.SIGINT)
         assert process.wait(LESS_THAN_PATIENCE) == 130
+    finally:
+        process.kill()
+
+
+def test_a_stuck_fetcher_whose_supervisor_is_dead_is_ended_by_the_kernel(
+    pool: tuple[Config, FileWorkspace], tmp_path: Path
+) -> None:
+    """No thread of it runs any more, so nothing in it can notice, and no signal with a handler ends it."""
+    config, workspace = pool
+    release(workspace, ["https://poison.test/poison"])
+    process = start_fetcher(config, tmp_path)
+    try:
+        assert process.wait(60) == -signal.SIGVTALRM
+        assert [work.domain for work in workspace.busy_work()] == ["poison.test"]
     finally:
         process.kill()
