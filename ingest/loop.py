@@ -12,6 +12,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import get_args
 
@@ -28,6 +29,7 @@ from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
 from crawler.workspace.runs import RunStatus, read_run, recorded_runs
 from ingest.apply import MapUpdater
+from ingest.left_estimate import LeftEstimate
 from ingest.memory.changes import Changes
 from ingest.replay import Rebuilt, rebuild
 from ingest.rule_changes import can_differ, changed_rules
@@ -72,6 +74,7 @@ class Ingest:
         # Hints from before a `resync` are of no use: the frontier table holds the same and more.
         self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
+        self._left = LeftEstimate(config, self.store)
         self._later_runs: set[int] = set()  # runs with results that have to wait
         self._looked_for_writers = 0.0
         control.facts = self.facts
@@ -84,6 +87,7 @@ class Ingest:
             "taken": self._taken,
             "duplicates": self.updater.duplicates,
             "backlog": self.unread_bytes(),
+            "left": asdict(self._left.known) if self._left.known else None,
         }
 
     def unread_bytes(self) -> int:
@@ -145,6 +149,7 @@ class Ingest:
         done = self.updater.commit()
         self._positions.update(positions)
         self._taken += len(batch)
+        self._left.update(self.updater.run, time.monotonic())
         self._write_feed(done, sum(result.bytes for result, _ in batch if isinstance(result, PageResult)))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._remove_copy_if_completed()

@@ -103,6 +103,7 @@ PURE_MODULES = {
     "crawler.net.codings",
     "crawler.net.http1",
     "crawler.observe.audit_report",
+    "crawler.observe.left_words",
     "crawler.observe.live_text",
     "crawler.schedule.domain_queues",
     "crawler.schedule.turns",

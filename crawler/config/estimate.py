@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from crawler.model.settings import Config
-
-_PAGE = {"always": 2, "auto": 1, "never": 1}  # requests a page, at least
+from crawler.rules.budgets import requests_a_page
 
 
 def estimate_lines(config: Config) -> list[str]:
     """What can be said before the first request: about the quality list, and about one discovered domain."""
     crawler, limits = config.crawler, config.limits
     delay, domains = crawler.minimum_time_on_page / 1000, len(config.quality)
-    each = _PAGE[crawler.head_requests]
+    each = requests_a_page(crawler)
     # At least robots.txt and the seeds. Domains do not wait for each other, so the longest one counts.
     least = sum(1 + len(entry.seeds) * each for entry in config.quality)
     shortest = max((len(entry.seeds) * each for entry in config.quality), default=0) * delay

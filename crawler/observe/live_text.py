@@ -39,8 +39,8 @@ def duration(seconds: float) -> str:
     return f"{days}d {clock}" if days else clock
 
 
-def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float) -> str:
-    """The view as one line."""
+def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float, left: str = "") -> str:
+    """The view as one line. `left`: how long it may take yet."""
     now = snapshot.figures()
     run = f"run #{snapshot.run.number}" if snapshot.run else "starting"
     state = _pause_words(snapshot) or _stuck_words(snapshot)
@@ -53,11 +53,13 @@ def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float) -> str:
         f"{now['known']:,} known",
         duration(elapsed),
     ]
-    return " · ".join(parts + ([state] if state else []))
+    return " · ".join(parts + [words for words in (left, state) if words])
 
 
-def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float, width: int = WIDTH) -> list[tuple[str, str]]:
-    """The view as (text, style) lines of at most `width` columns."""
+def view_lines(
+    snapshot: Snapshot, rate: float | None, elapsed: float, width: int = WIDTH, left: str = ""
+) -> list[tuple[str, str]]:
+    """The view as (text, style) lines of at most `width` columns. `left`: how long it may take yet."""
     now = snapshot.figures()
     run = f"run #{snapshot.run.number}" if snapshot.run else "starting"
     lines = [
@@ -69,6 +71,8 @@ def view_lines(snapshot: Snapshot, rate: float | None, elapsed: float, width: in
         (_row(f"  {now['waiting']:,} waiting", f"{now['in_flight']:,} in flight", width), ""),
         (_row(f"  {now['known']:,} known, {counted(now['links'], 'link')}", f"{now['failed']:,} failed", width), ""),
     ]
+    if left:
+        lines.append((f"  {left}", ""))
     lines += [_stage_line(stage, found, snapshot.has_run_ended) for stage, found in snapshot.by_stage().items()]
     note = _pause_words(snapshot) or _waiting_words(snapshot)
     lines.append((f"  {note}", "yellow" if _pause_words(snapshot) else "dim"))

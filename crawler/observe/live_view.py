@@ -10,6 +10,7 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from crawler.observe.left_words import left_facts, left_short
 from crawler.observe.live_text import Rate, plain_line, view_lines
 from crawler.observe.processes import Snapshot
 from crawler.observe.wrapping import fitted, terminal_width
@@ -72,7 +73,8 @@ class PlainView(QuietView):
 
     def show(self, snapshot: Snapshot, now: float) -> None:
         rate = self._rate.update(now, snapshot.figures()["crawled"])
-        print(plain_line(snapshot, rate, now - self._started), file=self._out, flush=True)
+        left = left_short(left_facts(snapshot))
+        print(plain_line(snapshot, rate, now - self._started, left), file=self._out, flush=True)
 
 
 class TerminalView:
@@ -124,7 +126,8 @@ class TerminalView:
 
     def show(self, snapshot: Snapshot, now: float) -> None:
         rate = self._rate.update(now, snapshot.figures()["crawled"])
-        self.draw(view_lines(snapshot, rate, now - self._started, min(self.width, _WIDEST)))
+        left = left_short(left_facts(snapshot))
+        self.draw(view_lines(snapshot, rate, now - self._started, min(self.width, _WIDEST), left))
 
     def draw(self, lines: list[tuple[str, str]]) -> None:
         """Replace the lines by these (text, style) lines."""

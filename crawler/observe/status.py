@@ -9,8 +9,10 @@ from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains, open_breakers
 from crawler.model.shown_text import counted, cut
 from crawler.observe.backlog import Backlog, read_backlog
+from crawler.observe.left_words import left_facts, left_long
 from crawler.observe.live_text import duration
 from crawler.observe.processes import Snapshot, StageProcess, observe
+from crawler.observe.wrapping import fitted
 from crawler.workspace.door import Workspace
 
 FORMAT = 1  # version of `as_json`
@@ -46,6 +48,7 @@ class Status:
             "flags": list(snapshot.flags),
             "stages": [_stage_json(stage) for stage in snapshot.stages],
             "figures": snapshot.figures(),
+            "left": left_facts(snapshot),
             "waiting": {
                 "next_due": {"domain": due[0], "seconds": due[1]} if due else None,
                 "closed_domains": self.closed_count,
@@ -61,7 +64,7 @@ class Status:
         }
 
     def lines(self, width: int | None = None) -> list[tuple[str, str]]:
-        """(text, style) lines, cut to `width` columns if there are only so many."""
+        """(text, style) lines, broken between words if there are only `width` columns."""
         snapshot = self.snapshot
         alive = [stage for stage in snapshot.stages if stage.is_running]
         run = f"run #{snapshot.run.number} {snapshot.run.status}" if snapshot.run else "no run yet"
@@ -80,8 +83,10 @@ class Status:
                     "",
                 )
             )
+        if left := left_long(left_facts(snapshot)):
+            lines.append((f"  {left}", ""))
         lines += self._waiting_lines()
-        return [(text if width is None else cut(text, width), style) for text, style in lines]
+        return [(line, style) for text, style in lines for line in fitted(text, width).split("\n")]
 
     def _waiting_lines(self) -> list[tuple[str, str]]:
         snapshot = self.snapshot

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from crawler.model.settings import Config
+from crawler.model.settings import Config, CrawlerSettings
 from crawler.rules.lists import Classifier, DomainClass
+
+_REQUESTS_A_PAGE = {"always": 2, "auto": 1, "never": 1}
+
+
+def requests_a_page(settings: CrawlerSettings) -> int:
+    """Requests that the visit of a page takes, at least: HEAD and GET, or GET alone."""
+    return _REQUESTS_A_PAGE[settings.head_requests]
 
 
 class Budgets:

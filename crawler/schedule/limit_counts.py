@@ -76,6 +76,17 @@ class LimitCounts:
         self.has_barred = True
         return False
 
+    def left(self) -> dict[str, int]:
+        """What is left of each limit that there is."""
+        limits, used = self._limits, self._used
+        rest = {
+            "pages": (limits.max_pages, self._pages - used.pages_before),
+            "domains": (limits.max_domains, len(self._domains) - used.domains_before),
+            "seconds": (limits.max_duration, int(used.seconds)),
+            "bytes": (limits.max_bytes, used.bytes),
+        }
+        return {name: max(0, limit - spent) for name, (limit, spent) in rest.items() if limit}
+
     def reached(self, now: float, outstanding: int) -> str | None:
         """The limit that ends the run now; None: none."""
         self._used.seconds += max(0.0, now - self._counted_at)

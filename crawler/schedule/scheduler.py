@@ -132,6 +132,7 @@ class Scheduler:
             "active_domains": len(self._queues.active),
             "waiting_domains": len(self._queues.waiting),
             "cooling_domains": len(self._queues.cooling),
+            "limits": self._limits.left(),
         }
 
     def _outstanding(self) -> int:

@@ -4,4 +4,5 @@ page_index   every known page in a few bytes: number, domain, depths, standing
 map_rows     a page and a domain as rows, with what the last commit wrote
 changes      everything that a batch did, for one commit
 generations  a bounded cache
+waiting_counts   waiting pages of each domain
 """

@@ -40,6 +40,7 @@ class ChangeWriter:
         self._pages = PageWriter(db, index, distances, DepthWriter(db, distances, origins))
         self._links = LinkWriter(db, sums)
         self._frontier = FrontierWriter(db, counts)
+        self.waiting = self._frontier.waiting
 
     def write(self, done: Changes, run: int) -> None:
         """Write everything that a batch changed. Later statements rely on the rows of earlier ones."""

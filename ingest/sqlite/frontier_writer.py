@@ -8,6 +8,8 @@ to find again; then the page whose last visit is the most runs ago (1 + that run
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
@@ -17,6 +19,7 @@ from crawler.rules.subdomains import is_subdomain_family, is_under
 from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
 from ingest.memory.map_rows import MapDomain
+from ingest.memory.waiting_counts import WaitingCounts
 from ingest.rules.page_state import CLOSED_AS, priority
 from ingest.sqlite.schema import json_list
 
@@ -39,6 +42,15 @@ class FrontierWriter:
     def __init__(self, db: sqlite3.Connection, counts: dict[str, int]) -> None:
         self._db = db
         self._counts = counts
+        self.waiting = WaitingCounts()
+
+    def _remove(self, condition: str, parameters: Sequence[Any] | Mapping[str, Any]) -> int:
+        """Delete rows; returns their number."""
+        sql = f"DELETE FROM frontier WHERE {condition} RETURNING domain_id"
+        domains = [number for (number,) in self._db.execute(sql, parameters)]
+        self.waiting.add(domains, -1)
+        self._counts["frontier"] -= len(domains)
+        return len(domains)
 
     def write(self, done: Changes, run: int) -> None:
         added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
@@ -60,8 +72,7 @@ class FrontierWriter:
                 gone.append(page.id)
         listed = "(SELECT value FROM json_each(?))"
         if gone:
-            left = self._db.execute(f"DELETE FROM frontier WHERE id IN {listed}", (json_list(gone),))
-            self._counts["frontier"] -= left.rowcount
+            self._remove(f"id IN {listed}", (json_list(gone),))
         for rank, numbers in moved.items():
             sql = f"UPDATE OR ROLLBACK frontier SET priority = ? WHERE id IN {listed}"
             self._db.execute(sql, (rank, json_list(numbers)))
@@ -78,6 +89,10 @@ class FrontierWriter:
                 },
             )
             self._counts["frontier"] += joined.rowcount
+            if joined.rowcount == len(places):
+                self.waiting.add(number for number, _ in places)
+            else:
+                self.waiting.forget()
 
     def write_closures(self, done: Changes, run: int) -> None:
         """Close domains and families: all pages that wait in them end, however many, without being loaded.
@@ -102,13 +117,12 @@ class FrontierWriter:
             " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
             " AND url NOT IN (SELECT value FROM json_each(:spare))"
         )
-        gone = self._db.execute(f"DELETE FROM frontier WHERE id IN ({waiting})", parameters).rowcount
+        gone = self._remove(f"id IN ({waiting})", parameters)
         done.closed_pages += [row[0] for row in self._db.execute(waiting, parameters)]
         self._db.execute(
             f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})",
             {**parameters, "error": closed.error},
         )
-        self._counts["frontier"] -= gone
         self._counts["errors"] += gone
 
     def _note_family(self, closed: ClosedFamily, run: int, spare: str) -> None:
@@ -136,8 +150,7 @@ class FrontierWriter:
         self._db.execute(
             f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})", parameters
         )
-        gone = self._db.execute(f"DELETE FROM frontier WHERE domain_id IN {listed}", parameters).rowcount
-        self._counts["frontier"] -= gone
+        gone = self._remove(f"domain_id IN {listed}", parameters)
         self._counts["errors"] += gone
         if any(is_closed for _, is_closed in ended):  # this reason counts before those of the domain and its families
             self._db.execute(
@@ -158,8 +171,7 @@ class FrontierWriter:
         )
         if domain.closed == "request-limit":
             self._db.execute("UPDATE domain_states SET cut_run = ? WHERE id = ?", (run, domain.id))
-        gone = self._db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,)).rowcount
-        self._counts["frontier"] -= gone
+        gone = self._remove("domain_id = ?", (domain.id,))
         self._counts["errors"] += gone if state in ERRORS else 0
         if domain.id in done.closed_harder:
             self._db.execute(

@@ -20,6 +20,7 @@ from crawler.model.settings import Config
 from crawler.model.states import ERRORS, PageState
 from crawler.model.urls import Link
 from crawler.rules.lists import Classifier
+from crawler.rules.time_left import DomainLeft
 from crawler.workspace.log import Cursor
 from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapDomain, MapPage
@@ -42,6 +43,10 @@ __all__ = ["Difference", "Store", "StoreError"]
 
 # One row for all of a page's links: half of the cost of fetching them one by one.
 _OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
+_LEFT = (
+    "SELECT domain_states.id, CASE WHEN run = ?2 THEN request_count ELSE 0 END, class, crawl_delay"
+    " FROM json_each(?1) AS wanted CROSS JOIN domain_states ON domain_states.id = wanted.value"
+)
 _QUEUED, _PROCESSED = PageState.QUEUED, PageState.PROCESSED
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter path can make millions
 
@@ -62,7 +67,7 @@ class Store:
         self._is_index_filled = False
         self._domains = DomainRows(self.db, self.classifier, self.distances)
         self._sums = DomainSums(self.db)
-        self._transactions = Transactions(self.db, on_rollback=self._sums.forget)
+        self._transactions = Transactions(self.db, on_rollback=self._on_rollback)
         origins = [entry.domain for entry in config.quality]
         with self.errors():
             self.is_fresh = setup.prepare_tables(self.db, path, config)
@@ -146,6 +151,7 @@ class Store:
         with self._transactions.writing():
             run_rows.begin_run(self.db, run, at, config_hash)
         self.index.begin_run()
+        self._writer.waiting.clear()
         self.counts |= {"pages": 0, "crawled": 0, "frontier": 0, "errors": 0}
 
     def note_seeds(self, pages: Iterable[int]) -> None:
@@ -157,6 +163,19 @@ class Store:
     def reopen_run(self, run: int) -> None:
         """A finished run has pages to visit again: it is marked as interrupted, and can be resumed."""
         run_rows.reopen_run(self.db, run)
+
+    @raises_store_error
+    def domains_left(self, run: int) -> list[DomainLeft]:
+        """Every domain with waiting pages. The first question counts all rows of the frontier, later ones do not."""
+        waiting = self._writer.waiting
+        if not waiting.is_loaded:
+            waiting.load(self.db.execute("SELECT domain_id, count(*) FROM frontier GROUP BY domain_id"))
+        found: list[DomainLeft] = []
+        pages = waiting.by_domain()
+        for chunk in id_lists(list(pages)):
+            rows = self.db.execute(_LEFT, (chunk, run))
+            found += [DomainLeft(pages[number], sent, klass == "quality", delay) for number, sent, klass, delay in rows]
+        return found
 
     def held_hashes(self, run: int) -> set[int]:
         return {row[0] for row in self.db.execute("SELECT id FROM held_results WHERE run = ?", (run,))}
@@ -350,6 +369,10 @@ class Store:
             with self._transactions.writing():
                 self._sums.write_all()
         self._transactions.end_bulk()
+
+    def _on_rollback(self) -> None:
+        self._sums.forget()
+        self._writer.waiting.forget()
 
     def _write_sums(self) -> None:
         """Before the map is closed: its readers then have nothing to add up."""
