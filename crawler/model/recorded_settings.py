@@ -20,7 +20,7 @@ from crawler.model.settings import Config, QualityEntry
 
 Values = dict[str, Any]
 
-_SECTIONS = ("crawler", "user_agent", "traps")
+_SECTIONS = ("crawler", "user_agent", "traps", "limits")
 _LISTS = ("quality", "blacklist", "stub")
 
 
@@ -65,10 +65,14 @@ def restored(values: Values, config: Config) -> Config:
 
 
 def changes(before: Values, now: Values) -> list[str]:
-    """One line for each difference: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`."""
+    """One line for each difference: `crawler.max-depth: 3 → 2`, `blacklist: + ads.example`.
+
+    A setting that is missing is younger than the record: it had its default.
+    """
     lines = []
+    defaults = flat(Config())
     for name in sorted(before.keys() | now.keys()):
-        was, is_now = before.get(name), now.get(name)
+        was, is_now = before.get(name, defaults.get(name)), now.get(name, defaults.get(name))
         if was == is_now:
             continue
         if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):

@@ -7,7 +7,7 @@ settings; they are judged by the present config, and `lines` says so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from crawler.model import recorded_settings
@@ -52,7 +52,10 @@ class Limits:
         crawler = self.config.crawler
         other = crawler.budget(is_quality=False)
         more = "" if other == crawler.max_domain_requests else f" ({other:,} if discovered)"
-        return f"{self.minimum_ms:,} ms between requests, {crawler.max_domain_requests:,} requests a domain{more}"
+        whole = [f"{name.replace('_', '-')} = {limit:,}" for name, limit in asdict(self.config.limits).items() if limit]
+        return f"{self.minimum_ms:,} ms between requests, {crawler.max_domain_requests:,} requests a domain{more}" + (
+            f", {', '.join(whole)} for the run" if whole else ""
+        )
 
 
 class RunLimits:

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import recorded_settings
-from crawler.model.settings import Config, CrawlerSettings, QualityEntry, TrapSettings
+from crawler.model.settings import Config, CrawlerSettings, LimitSettings, QualityEntry, TrapSettings
 
 DOMAINS = st.from_regex(r"\A(\*\.)?[a-z]{1,5}\.test\Z")
 CONFIGS = st.builds(
     Config,
     crawler=st.builds(CrawlerSettings, max_depth=st.integers(0, 9), tracking_parameters=st.just(("utm_*",))),
     traps=st.builds(TrapSettings, max_path_depth=st.integers(0, 9)),
+    limits=st.builds(LimitSettings, max_pages=st.integers(0, 1), max_duration=st.integers(0, 1)),
     quality=st.lists(
         st.builds(QualityEntry, DOMAINS, st.just(("https://a.test/", "https://a.test/b"))), max_size=3
     ).map(tuple),
@@ -38,6 +39,13 @@ def test_settings_of_another_version_keep_the_values_that_they_do_not_name() -> 
     now = Config(crawler=CrawlerSettings(max_depth=5, retries=9), workspace=Path("here"))
     back = recorded_settings.restored({"crawler.max-depth": 2, "crawler.unheard-of": True}, now)
     assert (back.crawler.max_depth, back.crawler.retries) == (2, 9)
+
+
+def test_a_setting_younger_than_a_record_had_its_default() -> None:
+    old = {name: value for name, value in recorded_settings.flat(Config()).items() if not name.startswith("limits.")}
+    assert recorded_settings.changes(old, recorded_settings.flat(Config())) == []
+    now = recorded_settings.flat(Config(limits=LimitSettings(max_pages=60)))
+    assert recorded_settings.changes(old, now) == ["limits.max-pages: 0 → 60"]
 
 
 def test_text_that_is_no_record_is_none() -> None:
