@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crawler.config.estimate import words
-from crawler.observe.live_text import count
+from crawler.model.shown_text import counted
 
 if TYPE_CHECKING:
     from crawler.observe.processes import Snapshot
@@ -44,7 +44,7 @@ def left_long(facts: dict[str, Any] | None) -> str:
     """For `status`: what the range is made of, and the limits of the run."""
     if facts is None or not facts["pages"]:
         return ""
-    where = f"{count(facts['pages'], 'page')} in {count(facts['domains'], 'domain')}"
+    where = f"{counted(facts['pages'], 'page')} in {counted(facts['domains'], 'domain')}"
     text = (
         f"left: {where}, at least {words(facts['seconds_least'])}; if new pages use up the budgets there,"
         f" {words(facts['seconds_most'])}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains, open_breakers
-from crawler.model.shown_text import counted, cut
+from crawler.model.shown_text import counted
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.left_words import left_facts, left_long
 from crawler.observe.live_text import duration
