@@ -148,8 +148,8 @@ IMPURE = {
 EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
 PURE_PARTS = {
-    *("ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "publicsuffixlist", "tomli"),
-    *("tomlkit", "webencodings"),
+    *("ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "parsel", "publicsuffixlist"),
+    *("tomli", "tomlkit", "webencodings"),
 }
 
 # A part → the only packages that import it.
@@ -162,6 +162,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "greenlet": ("crawler.net",),
     "pycares": ("crawler.net",),
     "lxml": ("crawler.visit",),
+    "parsel": ("crawler.visit",),
     "urllib3": (),
     "requests": (),
     "psycopg": (),

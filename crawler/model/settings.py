@@ -128,6 +128,26 @@ class SpoolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """[validation]: answers that are no pages (`crawler.visit.validation`)."""
+
+    enabled: bool = True
+    follow_rejected: bool = False  # follow the links of a page that was rejected
+    learn_404: bool = False  # GET a dead link where HEAD would do, until a domain's own 404 is known: for its soft ones
+    ignore: tuple[str, ...] = ()  # reasons that reject nothing
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageRule:
+    """One [[garbage]]: a user's own sign of a page that is none, by its text or by a CSS selector."""
+
+    name: str  # the slug of the reason
+    verdict: str = "soft"  # soft | hard
+    text: str = ""
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QualityEntry:
     """One [[quality]]: a pattern and the wire URLs to start from. The pattern is the origin that depths name."""
 
@@ -157,6 +177,8 @@ class Config:
     spool: SpoolSettings = SpoolSettings()
     limits: LimitSettings = LimitSettings()
     resilience: ResilienceSettings = ResilienceSettings()
+    validation: ValidationSettings = ValidationSettings()
+    garbage: tuple[GarbageRule, ...] = ()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
@@ -182,6 +204,8 @@ class Config:
             everything["limits"] = self.limits
         if self.resilience != ResilienceSettings():
             everything["resilience"] = self.resilience
+        if self.validation != ValidationSettings() or self.garbage:
+            everything["validation"] = (self.validation, self.garbage)
         return _hash(everything)
 
     @property
@@ -201,6 +225,8 @@ class Config:
         other = self.crawler.budget(is_quality=False)
         if other != self.crawler.max_domain_requests:  # one number for all has the hash that it always had
             rules["discovered-domain-requests"] = other
+        if self.validation.follow_rejected:
+            rules["follow-rejected"] = True
         return _hash(rules)
 
 

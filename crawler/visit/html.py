@@ -16,7 +16,7 @@ import ada_url
 from crawler.model.page_claims import LONGEST_KEY, links_within
 from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
-from crawler.visit.scanner import LONGEST_ADDRESS, Element, scan
+from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, scan
 
 LONGEST_TITLE = 500
 LONGEST_HREF = LONGEST_ADDRESS
@@ -41,7 +41,8 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 class Extracted:
     """The facts of one page. `base` is absolute; `hrefs` are stripped, without fragments, in order, each once.
 
-    `links_cut` counts the addresses that were left out: beyond the limit, or too long to be one.
+    `links_cut` counts the addresses that were left out: beyond the limit, or too long to be one. `text` is the
+    beginning of the text that is shown, as the scanner gives it (`Scan.text`).
     """
 
     title: str | None
@@ -49,6 +50,7 @@ class Extracted:
     hrefs: tuple[str, ...]
     nofollow: bool
     links_cut: int
+    text: bytes = b""
 
 
 def extract(
@@ -59,6 +61,7 @@ def extract(
     *,
     agent: str | None = None,
     longest_base: int = LONGEST_KEY,
+    longest_text: int = LONGEST_TEXT,
 ) -> Extracted:
     """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises.
 
@@ -66,7 +69,7 @@ def extract(
     """
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
-    page = scan(_in_utf8(body, encoding), max_links, refresh_target, is_xml=is_xml)
+    page = scan(_in_utf8(body, encoding), max_links, refresh_target, is_xml=is_xml, longest_text=longest_text)
     hrefs = page.addresses
     if not body.isascii():
         hrefs = list(dict.fromkeys(href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs))
@@ -78,6 +81,7 @@ def extract(
         hrefs=tuple(hrefs[:kept]),
         nofollow=_says_nofollow(page.elements, agent),
         links_cut=page.left_out + len(hrefs) - kept,
+        text=page.text,
     )
 
 

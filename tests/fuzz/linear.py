@@ -18,10 +18,11 @@ from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from crawler.model import page_claims, shown_text, urls
-from crawler.model.settings import TrapSettings
+from crawler.model.messages import Response
+from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import subdomains, traps
-from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots, sitemap
+from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots, sitemap, validation
 from reporter import escape
 
 SCREEN = 32 * 1024
@@ -79,6 +80,12 @@ def page(raw: bytes, charset: str = "utf-8") -> object:
     return html.extract(raw, f"text/html; charset={charset}", "https://a.test/", 10_000, agent="SumiRipple")
 
 
+def judged(raw: bytes, text: bytes = b"", status: int = 200) -> object:
+    """The judgement of a page that shows so little that all of its markup is looked at."""
+    found = html.Extracted(None, "https://a.test/", (), False, 0, text)
+    return validation.Validator(ValidationSettings()).judge(Response(status, {}, raw), found)
+
+
 READERS: dict[str, dict[str, Reader]] = {
     "crawler.visit.html": {
         "page": data(page),
@@ -92,6 +99,13 @@ READERS: dict[str, dict[str, Reader]] = {
         "late meta": data(lambda raw: encoding.find_encoding(b" " * 1024 + raw + b" charset=", None)),
         "prescan": data(lambda raw: encoding.find_encoding(raw, None)),
         "xml": data(lambda raw: encoding.find_encoding(b"<?xml " + raw, None)),
+    },
+    "crawler.visit.validation": {
+        "markup": data(judged),
+        "markup of a login": data(lambda raw: judged(raw, b"log in")),
+        "error": data(lambda raw: judged(raw, raw[:1000], 503)),
+        "user's text": lambda text: validation.plain(text),
+        "own names": lambda text: validation._own_names("https://a.test/" + text[:16_000]),
     },
     "crawler.visit.references": {"attribute": data(references.in_attribute), "text": data(references.in_text)},
     "crawler.visit.content_types": {

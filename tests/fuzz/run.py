@@ -24,10 +24,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from crawler.model import urls
-from crawler.model.settings import TrapSettings
+from crawler.model.messages import Response
+from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import traps
-from crawler.visit import html, robots, sitemap
+from crawler.visit import html, robots, sitemap, validation
 
 MOST_CPU = 2.0  # seconds for one input
 MOST_MEMORY = 200 * 1024 * 1024  # bytes by which one input may raise the peak of the process
@@ -139,6 +140,8 @@ sitemap_body = st.builds(
 
 def read_page(raw: bytes, kind: str) -> None:
     found = html.extract(raw, kind, "https://a.test/b/", 1000, agent="SumiRipple")
+    validation.Validator(ValidationSettings()).judge(Response(200, {}, raw), found)
+    validation.text_print(found, "https://a.test/b/")
     assert len(found.hrefs) <= 1001
     assert found.title is None or len(found.title) <= html.LONGEST_TITLE
 
