@@ -254,7 +254,9 @@ class MapUpdater:
         page.visited_run = self.run
         page.visited = PageState(result.state)
         page.visit_error = result.error
-        kind = LINK_NOT_FOLLOWED if result.nofollow and self.config.crawler.obey_nofollow else LINK_FOLLOWED
+        is_barred = result.nofollow and self.config.crawler.obey_nofollow
+        is_barred |= result.is_rejected and not self.config.validation.follow_rejected
+        kind = LINK_NOT_FOLLOWED if is_barred else LINK_FOLLOWED
         targets = self._numbers(found, result.at)
         if is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT

@@ -753,6 +753,16 @@ def gone(x: Exchange) -> None:
     x.reply(404, html("Not here"))
 
 
+@trick("/gone-not-gzip")
+def gone_with_a_broken_page(x: Exchange) -> None:
+    x.reply(404, html("Not compressed at all"), HTML, "Content-Encoding: gzip")
+
+
+@trick("/gone-bomb")
+def gone_with_a_bomb(x: Exchange) -> None:
+    x.reply(404, bomb("gzip"), HTML, "Content-Encoding: gzip")
+
+
 @trick("/410")
 def really_gone(x: Exchange) -> None:
     x.reply(410, html("Gone"))

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.workspace": {"crawler.model", "crawler.pace"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
     "crawler.database": {"crawler.model", "crawler.workspace"},
-    "crawler.config": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
+    "crawler.config": {"crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"},
     "crawler.net": {"crawler.model", "crawler.visit"},
     "crawler.schedule": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
     "crawler.fetch": {

@@ -8,6 +8,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any
 
 from crawler.model.urls import UrlError, normalize, wire_of
+from crawler.visit.validation import REASONS
 
 Check = Callable[[Any], Any]
 
@@ -26,6 +27,7 @@ _NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
 _TAG = re.compile(r"[\w-]{1,40}")
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NOTE = 500
+_LONGEST_NAME = 40
 _MOST_TAGS = 20
 _PARAMETER = re.compile(r"[^\s&=#*]*\*?")
 
@@ -172,6 +174,39 @@ def tags(value: Any) -> tuple[str, ...]:
         if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             raise Bad(allowed)
     return tuple(dict.fromkeys(value))
+
+
+def rejection_reasons(value: Any) -> tuple[str, ...]:
+    """Reasons for a rejection that do not count."""
+    allowed = f"a list of reasons: {', '.join(sorted(REASONS))}"
+    if not isinstance(value, list) or any(not isinstance(each, str) or each not in REASONS for each in value):
+        raise Bad(allowed)
+    return tuple(dict.fromkeys(value))
+
+
+def garbage_name(value: Any) -> str:
+    """The name of a user's sign of garbage, which is the reason's slug."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not _SLUG.fullmatch(value) or value in REASONS:
+        raise Bad('a name of small letters, digits and hyphens that is no reason of our own, like "paywall"')
+    return value
+
+
+def garbage_text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NOTE:
+        raise Bad(f"a text that the page shows, of 1 to {_LONGEST_NOTE} characters")
+    return value
+
+
+def selector(value: Any) -> str:
+    """A CSS selector."""
+    from crawler.visit.selector_rules import fault  # lxml and parsel, for those alone who write a selector
+
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NOTE:
+        raise Bad('a CSS selector, like "div.paywall"')
+    problem = fault(value)
+    if problem is not None:
+        raise Bad(f'a CSS selector, like "div.paywall" ({problem})')
+    return value
 
 
 def domain_pattern(value: Any) -> str:

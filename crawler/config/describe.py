@@ -35,6 +35,7 @@ def describe(config: Config) -> str:
         f" {crawler.robots_unreachable} · {counted(crawler.retries, 'retry', 'retries')},"
         f" {crawler.retry_delay:,} ms apart",
         f"  tracking parameters removed: {cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
+        f"  garbage: {_garbage(config)}",
         "",
         "Places",
         f"  database   {output.database_path}",
@@ -49,6 +50,16 @@ def describe(config: Config) -> str:
         *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4),
     ]
     return "\n".join(lines)
+
+
+def _garbage(config: Config) -> str:
+    settings = config.validation
+    if not settings.enabled:
+        return "not looked for"
+    text = f"rejected, its links {'followed' if settings.follow_rejected else 'not followed'}"
+    if config.garbage:
+        text += f" · your own signs: {cut(', '.join(rule.name for rule in config.garbage), 50)}"
+    return text + (f" · ignored: {', '.join(settings.ignore)}" if settings.ignore else "")
 
 
 def _other_budget(config: Config) -> str:

@@ -30,6 +30,7 @@ from crawler.model.settings import (
     Config,
     CrawlerSettings,
     EntryNote,
+    GarbageRule,
     LimitSettings,
     NetworkSettings,
     OutputSettings,
@@ -38,6 +39,7 @@ from crawler.model.settings import (
     SpoolSettings,
     TrapSettings,
     UserAgentSettings,
+    ValidationSettings,
 )
 from crawler.model.shown_text import counted, cut
 from crawler.model.urls import domain_of
@@ -116,6 +118,12 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-similar-paths": whole_number(0, U32),
         "max-subdomains": whole_number(0, U32),
     },
+    "validation": {
+        "enabled": checks.yes_or_no,
+        "follow-rejected": checks.yes_or_no,
+        "learn-404": checks.yes_or_no,
+        "ignore": checks.rejection_reasons,
+    },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
         "results": whole_number(0, U32),
@@ -125,6 +133,7 @@ _LISTS = {
     "quality": ("domain", "seeds", "seeds-file", "note", "tags"),
     "blacklist": ("domain", "note", "tags"),
     "stub": ("domain", "note", "tags"),
+    "garbage": ("name", "text", "selector", "verdict"),
 }
 _UNKNOWN = "an unknown key"
 _MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
@@ -231,6 +240,7 @@ class _Loader:
             crawler = replace(crawler, workers=self._workers(workers))
         quality = self._quality(top)
         blacklist, stub = self._patterns(top, "blacklist"), self._patterns(top, "stub")
+        garbage = self._garbage(top)
         output, network = self._output(tables["output"]), self._network(tables["network"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
@@ -244,6 +254,8 @@ class _Loader:
             spool=SpoolSettings(**tables["spool"]),
             limits=LimitSettings(**tables["limits"]),
             resilience=ResilienceSettings(**tables["resilience"]),
+            validation=ValidationSettings(**tables["validation"]),
+            garbage=garbage,
             quality=quality,
             blacklist=blacklist,
             stub=stub,
@@ -401,6 +413,24 @@ class _Loader:
             elif pattern is not None:
                 patterns[pattern] = None
         return tuple(patterns)
+
+    def _garbage(self, top: dict[str, Any]) -> tuple[GarbageRule, ...]:
+        rules: dict[str, GarbageRule] = {}
+        for path, table in self._entries(top, "garbage"):
+            name = self._check(checks.garbage_name, table.get("name"), f"{path}.name")
+            verdict = self._check(checks.one_of("soft", "hard"), table.get("verdict", "soft"), f"{path}.verdict")
+            sign = {}
+            for key, check in (("text", checks.garbage_text), ("selector", checks.selector)):
+                if key in table:
+                    sign[key] = self._check(check, table[key], f"{path}.{key}")
+            if len(sign) != 1:
+                found = "both text and selector" if sign else "neither text nor selector"
+                self._mistakes.append(Mistake(path, found, "one of them; two signs are two entries"))
+            elif name in rules:
+                self._wrong(f"{path}.name", name, "a name that no other [[garbage]] has")
+            elif name is not None and verdict is not None and None not in sign.values():
+                rules[name] = GarbageRule(name, verdict, **sign)
+        return tuple(rules.values())
 
     def _domain(self, path: str, table: dict[str, Any]) -> str | None:
         pattern: str | None = self._check(checks.domain_pattern, table.get("domain"), f"{path}.domain")

@@ -101,6 +101,17 @@ domain = "*.wiki.example"
 # breaker-counts = ["http-403", "http-429", "http-5xx", "timeout", "hard"]
 # breaker-last-wait = "60s"         # a longer cooldown is not waited for when nothing else is left to do
 
+# [validation]                      # rejects challenges, empty shells, parked domains, logins, soft 404s
+# enabled = true
+# follow-rejected = false           # follow the links of a rejected page
+# learn-404 = false                 # GET a dead link of a domain, too: its soft 404s are known by it
+# ignore = ["login-wall"]           # reasons that reject nothing
+
+# [[garbage]]                       # your own sign of a page that is none; `explain` shows its name
+# name = "paywall"
+# selector = "div.paywall"          # a CSS selector, or text = "Subscribe to read": a text that is shown
+# verdict = "soft"                  # soft: no content | hard: the site refuses its visitors
+
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)

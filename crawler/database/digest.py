@@ -1,7 +1,8 @@
 """One line for a whole map: a hash that two maps share exactly if they say the same.
 
-Covered: every page with its state, title, status code and error slug; every depth; every link with its kind;
-the blacklist and stub references; each domain's class and closure. Left out: ids, clocks, runs, the wire forms
+Covered: every page with its state, title, status code and error slug; every rejected page with its word and the slug of
+its reason; every depth; every link with its kind; the blacklist and stub references; each domain's class and closure.
+Left out: ids, clocks, runs, the wire forms
 of URLs, request counts and everything else that may differ between two crawls of one terrain.
 
 Rows are hashed one by one and the hashes are added up, so no order matters and nothing is sorted.
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from crawler.database.format import VALIDATION_SINCE
 from crawler.database.reader import open_map
 from crawler.model.states import slug_of
 
@@ -36,12 +38,22 @@ _QUERIES: dict[str, str] = {
     ),
     "domain": "SELECT domain, class, closed_reason FROM domain_states",
 }
+# Kinds of rows that are younger than the digest count once there are some: a map without them has the digest it had.
+_YOUNGER: dict[str, tuple[int, str]] = {  # (format that has them, …)
+    "rejected": (
+        VALIDATION_SINCE,
+        "SELECT url, validation, rejection_reason FROM pages WHERE validation IN ('soft', 'hard')",
+    ),
+}
+_SLUGS = {"page": 4, "rejected": 2}  # the column of which only the slug counts
 
 
 def parts(database: Path) -> dict[str, str]:
     """The hash of each kind of row, to find out where two maps differ. Raises MapError."""
     with open_map(database) as reader:
-        return {name: _sum(name, reader.rows(sql)) for name, sql in _QUERIES.items()}
+        sums = {name: _sum(name, reader.rows(sql)) for name, sql in _QUERIES.items()}
+        younger = {n: _sum(n, reader.rows(sql)) for n, (since, sql) in _YOUNGER.items() if reader.format >= since}
+        return sums | {name: value for name, value in younger.items() if value != _sum(name, ())}
 
 
 def digest(database: Path) -> str:
@@ -54,8 +66,8 @@ def _sum(name: str, rows: Iterable[tuple[Any, ...]]) -> str:
     total = 0
     count = 0
     for row in rows:
-        if name == "page":
-            row = (*row[:4], slug_of(row[4]))
+        if (place := _SLUGS.get(name)) is not None:
+            row = (*row[:place], slug_of(row[place]))
         text = "\x1f".join("\x00" if value is None else str(value) for value in row)
         total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest(), "big")
         count += 1

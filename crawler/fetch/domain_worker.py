@@ -24,7 +24,7 @@ from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, R
 from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
 from crawler.model.settings import Config
-from crawler.model.states import ERRORS, slug_of
+from crawler.model.states import ERRORS, PageState, slug_of
 from crawler.net.answer import SMALL_BODY
 from crawler.net.hub import Hub
 from crawler.pace import breaker as breakers
@@ -33,6 +33,7 @@ from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillM
 from crawler.rules.lists import Classifier
 from crawler.visit.flow import Reply, Wish, visit
 from crawler.visit.robots import Policy
+from crawler.visit.validation import Validator
 from crawler.workspace.clock import now_text
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Activity
@@ -89,6 +90,7 @@ class DomainWorker:
         self._memory = memory
         self._activity = activity
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
+        self._validator = Validator(config.validation, config.garbage)
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
 
@@ -180,7 +182,10 @@ class DomainWorker:
                 domain.pace.begin_run(job.run, self._journal.mark())
             known = partial(self._known_policy, domain, job.run)
             retry_counts = domain.pace.retry_counts_of(job)
-            steps = visit(job, self._config, known, self._is_listed, retry_counts)
+            learns_404 = self._config.validation.learn_404 and not domain.is_404_known
+            steps = visit(
+                job, self._config, known, self._is_listed, retry_counts, self._validator, learns_404=learns_404
+            )
             domain.begin_visit(VisitInProgress(job, job_end, steps, is_suspect=killed.times > 0))
             if log.isEnabledFor(logging.INFO):
                 log.info("Crawling %s", job.wire)
@@ -268,6 +273,7 @@ class DomainWorker:
         domain.pace.count(ledger, mark)
         domain.jobs.remember(current.job)
         domain.end_visit()
+        domain.is_404_known |= result.state == PageState.DEAD_LINK
         self._counts.pages += 1
         self._counts.requests += len(ledger)
         self._counts.errors += result.state in ERRORS
@@ -275,7 +281,9 @@ class DomainWorker:
             domain.pace.close(closes)
         self._judge_domain(domain, result)
         if log.isEnabledFor(logging.INFO):
-            if result.error:
+            if result.is_rejected:
+                log.info("%s: rejected, %s (%s)", result.wire, result.validation, result.rejection_reason)
+            elif result.error:
                 log.info("%s: %s (%s)", result.wire, result.state, result.error)
             else:
                 log.info("Discovered %d links on %s", len(result.hrefs), result.wire)

@@ -82,7 +82,7 @@ class LeasedDomain:
     - only that place uses its parts, except `idleness`, and `progress`, which the journal guards with its lock.
     """
 
-    __slots__ = ("_claim", "_stagger", "idleness", "jobs", "name", "pace", "progress", "visit")
+    __slots__ = ("_claim", "_stagger", "idleness", "is_404_known", "jobs", "name", "pace", "progress", "visit")
 
     def __init__(self, name: str, claim: Claim, gate: Gate, jobs: JobQueue, bookmark: Bookmark) -> None:
         self.name = name
@@ -94,6 +94,7 @@ class LeasedDomain:
         self.pace = DomainPace(name, gate)
         self.visit: VisitInProgress | None = None
         self.idleness = Idleness()
+        self.is_404_known = False  # a missing page of it was read, as `learn-404` asks
 
     def handicap(self) -> int:
         """Nanoseconds by which a domain that was never asked goes before this one, when both are due.

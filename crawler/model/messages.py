@@ -14,8 +14,13 @@ class BodyWanted(StrEnum):
     """The part of an answer's body that is to be read."""
 
     NOTHING = "nothing"  # HEAD, or only the headers matter
-    HTML = "html"  # the body, if the status is 2xx and the headers say HTML
+    HTML = "html"  # the body, if the headers say HTML: of a 2xx all, of some errors the beginning (`ERROR_PAGES`)
     ANYTHING = "anything"  # the body whatever it is (robots.txt)
+
+
+# Errors whose pages tell more: a challenge, a block page, the site's own page for missing ones.
+ERROR_PAGES = frozenset({401, 403, 404, 405, 406, 410, 429, 503})
+ERROR_PAGE_SIZE = 64 * 1024  # bytes, decoded
 
 
 @dataclass(frozen=True, slots=True)

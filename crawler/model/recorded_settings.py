@@ -16,12 +16,12 @@ from typing import Any
 
 import orjson
 
-from crawler.model.settings import Config, QualityEntry
+from crawler.model.settings import Config, GarbageRule, QualityEntry, ValidationSettings
 
 Values = dict[str, Any]
 
 _SECTIONS = ("crawler", "user_agent", "traps", "limits")
-_LISTS = ("quality", "blacklist", "stub")
+_LISTS = ("quality", "blacklist", "stub", "garbage")
 
 
 def flat(config: Config) -> Values:
@@ -33,6 +33,12 @@ def flat(config: Config) -> Values:
     values["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
     values["blacklist"] = list(config.blacklist)
     values["stub"] = list(config.stub)
+    usual = asdict(ValidationSettings())  # younger than the records: a setting is in them once it is changed
+    for name, value in asdict(config.validation).items():
+        if value != usual[name]:
+            values[_flat_name("validation", name)] = list(value) if isinstance(value, tuple) else value
+    if config.garbage:
+        values["garbage"] = [orjson.dumps(asdict(rule)).decode() for rule in config.garbage]
     return values
 
 
@@ -49,7 +55,9 @@ def read(text: str) -> Values | None:
 
 
 def restored(values: Values, config: Config) -> Config:
-    """`config` with the recorded settings in place of its own. Names that are missing keep the config's value."""
+    """`config` with the recorded settings in place of its own. Names that are missing keep the config's value,
+    except those of [validation] and [[garbage]]: they are recorded where they differ from their defaults.
+    """
     changed: dict[str, Any] = {}
     for section in _SECTIONS:
         own = getattr(config, section)
@@ -61,6 +69,9 @@ def restored(values: Values, config: Config) -> Config:
     for name in ("blacklist", "stub"):
         if name in values:
             changed[name] = tuple(values[name])
+    names = {field.name: _flat_name("validation", field.name) for field in fields(ValidationSettings)}
+    changed["validation"] = ValidationSettings(**{n: _value(values[key]) for n, key in names.items() if key in values})
+    changed["garbage"] = tuple(GarbageRule(**orjson.loads(rule)) for rule in values.get("garbage", ()))
     return replace(config, **changed)
 
 

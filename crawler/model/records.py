@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 import msgspec
 
 from crawler.model.states import VISITED
+from crawler.model.validity import REJECTED, Validity
 
 VERSION = 1
 
@@ -80,7 +81,8 @@ class PageResult(_Record, frozen=True, tag="page"):
     `state` is the word for `pages.state`. `base` and `hrefs` are raw, as the page wrote them. `redirect` is
     the absolute URL of a redirect that left the key. `closes` ends the domain's run together with this page,
     in one line, so that no crash can keep one without the other. `truncated`: the compressed body ended before its
-    stream did, and the page was read as far as it came.
+    stream did, and the page was read as far as it came. `validation` is the word for `pages.validation`; None: nothing
+    was judged. `text_print`: pages that show the same have the same (`crawler.visit.validation.text_print`).
     """
 
     run: Number
@@ -105,6 +107,18 @@ class PageResult(_Record, frozen=True, tag="page"):
     ledger: tuple[Exchange, ...] = ()
     closes: Closure | None = None
     truncated: bool = False
+    validation: str | None = None
+    rejection_reason: str | None = None
+    text_print: Number | None = None
+
+    @property
+    def is_rejected(self) -> bool:
+        return self.validation in REJECTED
+
+    @property
+    def is_hard_garbage(self) -> bool:
+        """Does the site test or refuse its visitors? Counts as a failure of its domain, whatever the status."""
+        return self.validation == Validity.HARD
 
 
 class RobotsResult(_Record, frozen=True, tag="robots"):
@@ -209,6 +223,7 @@ Result = PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
+_VALIDITIES = frozenset(word.value for word in Validity)
 _VERSION = b'{"v":%d,' % VERSION
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
@@ -251,8 +266,11 @@ def parse(line: bytes) -> Record:
         raise
     except (ValueError, RecursionError) as problem:
         raise RecordError(f"a broken {_kind_of(line)} record: {problem}") from None
-    if type(record) is PageResult and record.state not in _STATES:
-        raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
+    if type(record) is PageResult:
+        if record.state not in _STATES:
+            raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
+        if record.validation is not None and record.validation not in _VALIDITIES:
+            raise RecordError(f"a broken page record: no page is {record.validation!r}")
     return record
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
-from crawler.model.messages import BodyWanted, Request, Response
-from crawler.net.codings import BadEncoding, Collector, codings, most_compressed
+from crawler.model.messages import ERROR_PAGE_SIZE, ERROR_PAGES, BodyWanted, Request, Response
+from crawler.net.codings import BadEncoding, Collector, TooCostly, codings, most_compressed
 from crawler.net.deadline import Deadline
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
 from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
@@ -16,6 +17,7 @@ SMALL_BODY = 400 * 1024  # bytes that are read without a reservation of memory
 LONGEST_IDLE = 90.0  # seconds; few servers keep a connection for longer
 DRAIN_BYTES = 64 * 1024  # an unwanted body this short is read to its end, which is cheaper than a new connection
 DRAIN_SECONDS = 1.0
+ERROR_PAGE_SECONDS = 5.0  # for the page that comes with an error; without it the error is the same
 
 
 class BodyMemory(Protocol):
@@ -49,6 +51,8 @@ def read_answer(
             pass
     elif _is_wanted(request, head):
         content, is_cut, is_truncated = _collect(request, head, body, tick, _growth(request, memory, deadline))
+    elif _is_error_page(request, head):
+        content = _collect_error_page(request, head, body, tick, deadline)
     else:
         _drain(body, deadline)
     elapsed = time.monotonic() - start
@@ -63,6 +67,27 @@ def _is_wanted(request: Request, head: Head) -> bool:
         return False
     content_type = head.headers.get("content-type")
     return media_type(content_type) is None or is_html(content_type)
+
+
+def _is_error_page(request: Request, head: Head) -> bool:
+    return (
+        request.wanted is BodyWanted.HTML and head.status in ERROR_PAGES and is_html(head.headers.get("content-type"))
+    )
+
+
+def _collect_error_page(
+    request: Request, head: Head, body: Body, tick: Callable[[], None], deadline: Deadline
+) -> bytes:
+    """The beginning of an error's page. Nothing that is wrong with it changes the answer, which is the error."""
+    deadline.shorten(ERROR_PAGE_SECONDS)
+    try:
+        content, is_cut, _ = _collect(replace(request, limit=ERROR_PAGE_SIZE), head, body, tick, None)
+    except (OSError, BadResponse, TooLarge, EarlyClose, BadEncoding, TooCostly):
+        body.is_exact = False
+        return b""
+    if is_cut:
+        body.is_exact = False  # the rest of it is still to come
+    return content
 
 
 def _growth(request: Request, memory: BodyMemory | None, deadline: Deadline) -> Callable[[int], int] | None:

@@ -38,15 +38,18 @@ from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsR
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
+from crawler.model.validity import REJECTED, Validity
 from crawler.visit.content_types import HTML_TYPES, is_html, media_type
-from crawler.visit.html import extract, header_says_nofollow, refresh_target
+from crawler.visit.html import Extracted, extract, header_says_nofollow, refresh_target
 from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
+from crawler.visit.validation import Validation, Validator, text_print
 
 MAX_REDIRECTS = 10
 MAX_ROBOTS_REDIRECTS = 5
 FEW_RULES = 1000  # a longer robots.txt is asked for where it is kept: hundreds of visits are under way at one time
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MISSING = frozenset({404, 410})
 # A retry would end the same way.
 UNREACHABLE_AT_ONCE = frozenset({"connection-refused", "tls", "dns", "address-blocked"})
 FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding", "too-slow", "too-costly"})
@@ -92,12 +95,15 @@ def visit(
     known: KnownRobots,
     is_listed: Callable[[str], bool],
     retry_counts: RetryCounts = NO_RETRIES,
+    validator: Validator | None = None,
+    *,
+    learns_404: bool = False,
 ) -> Visit:
     """Visit one page. `known` gives a host's policy if it is cached and fresh; `is_listed` says whether a domain
     must never be visited (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
-    that this one continues.
+    that this one continues. `validator` is the config's, where it is at hand. `learns_404`: GET a missing page, too.
     """
-    flow = _Flow(job, config, known, is_listed, retry_counts)
+    flow = _Flow(job, config, known, is_listed, retry_counts, validator, learns_404)
     try:
         return (yield from flow.run())
     except _Ended as ended:
@@ -139,9 +145,18 @@ def _seconds_of_date(text: str) -> float | None:
 
 class _Flow:
     def __init__(
-        self, job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], retry_counts: RetryCounts
+        self,
+        job: Job,
+        config: Config,
+        known: KnownRobots,
+        is_listed: Callable[[str], bool],
+        retry_counts: RetryCounts,
+        validator: Validator | None,
+        learns_404: bool,
     ) -> None:
         self.job = job
+        self.validator = validator or Validator(config.validation, config.garbage)
+        self.learns_404 = learns_404
         self.settings = config.crawler
         self.agent = config.user_agent.crawler_name
         self.longest_base = longest_key(config.traps.max_url_length)
@@ -255,6 +270,8 @@ class _Flow:
 
     def _check_head(self, answer: Response) -> None:
         """End the visit unless the headers announce a page worth a GET."""
+        if self.learns_404 and answer.status in _MISSING:
+            return
         self._check_status(answer)
         content_type = answer.headers.get("content-type")
         self.head_type = media_type(content_type)
@@ -263,7 +280,7 @@ class _Flow:
 
     def _check_status(self, answer: Response) -> None:
         status = answer.status
-        if status in (404, 410):
+        if status in _MISSING:
             raise self._ended(PageState.DEAD_LINK, _http(status), answer)
         if not 200 <= status <= 299:
             raise self._failed(_http(status), answer)
@@ -279,14 +296,7 @@ class _Flow:
             found = kind or "something without a type"
             words = f"HEAD said {self.head_type}, GET sent {found}" if self.head_type else f"not HTML but {found}"
             raise self._mismatch(words, answer)
-        page = extract(
-            body,
-            content_type,
-            url,
-            self.settings.max_links_per_page,
-            agent=self.agent,
-            longest_base=self.longest_base,
-        )
+        page = self._extract(url, answer, self.settings.max_links_per_page)
         hrefs = page.hrefs
         header = answer.headers.get("refresh")
         if header and (refresh := refresh_target(header)):
@@ -302,7 +312,33 @@ class _Flow:
             nofollow=page.nofollow or header_says_nofollow(answer.headers.get("x-robots-tag"), self.agent),
             links_cut=page.links_cut,
             truncated=answer.is_truncated,
+            page=page,
         )
+
+    def _extract(self, url: str, answer: Response, most_links: int) -> Extracted:
+        return extract(
+            answer.body,
+            answer.headers.get("content-type"),
+            url,
+            most_links,
+            agent=self.agent,
+            longest_base=self.longest_base,
+            longest_text=self.validator.longest_text,
+        )
+
+    def _judge(self, answer: Response | None, page: Extracted | None) -> tuple[Validation | None, int | None]:
+        """The judgement of an answer, and the print of its text if that may be compared with the page for missing ones.
+
+        A function of the answer and the config alone. What depends on other answers, the likeness of prints, is
+        decided where all of them are known: in the ingest, when the run ends.
+        """
+        if answer is None or (page is None and answer.status < 400) or not self.validator.is_enabled:
+            return None, None
+        if page is None and answer.body:
+            page = self._extract(self.job.wire, answer, 0)
+        found = self.validator.judge(answer, page)
+        is_comparable = answer.status in _MISSING or (found is not None and found.word is Validity.OK)
+        return found, text_print(page, self.job.wire) if page is not None and is_comparable else None
 
     # -- robots.txt ----------------------------------------------------------------------------------
 
@@ -433,9 +469,12 @@ class _Flow:
         truncated: bool = False,
         redirect: str | None = None,
         closes: Closure | None = None,
+        page: Extracted | None = None,
     ) -> PageResult:
         job = self.job
         headers = answer.headers if answer else {}
+        found, number = self._judge(answer, page)
+        is_rejected = found is not None and found.word in REJECTED
         return PageResult(
             run=job.run,
             key=job.key,
@@ -446,7 +485,8 @@ class _Flow:
             error=error,
             status=answer.status if answer else None,
             content_type=_short(headers.get("content-type")),
-            last_modified=_short(headers.get("last-modified")),
+            # A rejected page leaves nothing to compare a later visit with.
+            last_modified=None if is_rejected else _short(headers.get("last-modified")),
             title=title,
             base=base,
             hrefs=hrefs,
@@ -454,9 +494,12 @@ class _Flow:
             links_cut=links_cut,
             redirect=redirect,
             retries=self.retries,
-            bytes=len(answer.body) if answer else 0,
+            bytes=len(answer.body) if answer and answer.status < 400 else 0,
             closes=closes,
             truncated=truncated,
+            validation=None if found is None else found.word.value,
+            rejection_reason=None if found is None else found.reason,
+            text_print=number,
         )
 
     def _ended(

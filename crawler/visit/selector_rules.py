@@ -21,7 +21,7 @@ def fault(selector: str) -> str | None:
     """The fault in a selector; None: there is none."""
     try:
         Selector(text="<p>").css(selector)
-    except (ValueError, SyntaxError) as problem:  # cssselect's errors are SyntaxErrors
+    except (ValueError, SyntaxError, RuntimeError) as problem:  # the last two are cssselect's
         return str(problem)
     return None
 

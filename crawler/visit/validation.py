@@ -96,7 +96,7 @@ class Validator:
     """Judges answers by one configuration."""
 
     def __init__(self, settings: ValidationSettings, garbage: Sequence[GarbageRule] = ()) -> None:
-        self._is_enabled = settings.enabled
+        self.is_enabled = settings.enabled
         self._ignored = frozenset(settings.ignore)
         self._texts = [(plain(rule.text), rule) for rule in garbage if rule.text]
         self._selectors = [rule for rule in garbage if rule.selector]
@@ -107,7 +107,7 @@ class Validator:
 
         None: nothing is known about it. An error answer without evidence is just that.
         """
-        if not self._is_enabled:
+        if not self.is_enabled:
             return None
         is_page = 200 <= answer.status <= 299 and page is not None
         found = self._signs(answer, page)

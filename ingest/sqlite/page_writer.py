@@ -61,7 +61,8 @@ class PageWriter:
             "UPDATE pages SET state = ?, error_message = nullif(?, ''), depth = ?, reach = ?, seen_run = ?,"
             " redirect_to = nullif(?, 0),"
             " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
-            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ?, truncated = ? WHERE id = ?",
+            " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ?, truncated = ?, validation = nullif(?, ''),"
+            " rejection_reason = nullif(?, ''), text_print = nullif(?, 0) WHERE id = ?",
             [
                 (
                     _TEXTS[p.state],
@@ -81,6 +82,9 @@ class PageWriter:
                     p.visit.links_cut,
                     p.visit.bytes,
                     int(p.visit.truncated),
+                    p.visit.validation or "",
+                    p.visit.rejection_reason or "",
+                    p.visit.text_print or 0,
                     p.id,
                 )
                 for p in visited

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from crawler.model.records import RunEvent
 from crawler.model.states import ERRORS
+from ingest.sqlite.likeness import reject_soft_404s
 from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS
 
 
@@ -45,6 +46,7 @@ def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None
             )
         elif event.event == "finished":
             db.execute("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
+            reject_soft_404s(db, event.run)
             for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
                 db.execute(sql)
             count_figures(db, event.run)

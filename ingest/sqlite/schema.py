@@ -55,9 +55,8 @@ CREATE TABLE run_settings (                    -- as recorded when the run start
 );
 """
 
-# New in format 5: the circuit breakers of domains, and a mark on pages that were cut short.
+# New in format 5: the circuit breakers of domains.
 SINCE_FORMAT_4 = """
-ALTER TABLE pages ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0; -- 1: the compressed body ended before its stream
 CREATE TABLE breakers (                        -- of domains whose breaker was not closed all the time
     id              INTEGER PRIMARY KEY,       -- = domain_states.id
     run             INTEGER NOT NULL,
@@ -76,6 +75,10 @@ UPDATE domain_states SET cut_run = run WHERE closed_reason = 'request-limit';
 UPDATE frontier SET turn = coalesce((SELECT 1 + visited_run FROM pages WHERE pages.id = frontier.id), 0);
 DROP INDEX idx_frontier_domain;
 CREATE INDEX idx_frontier_domain ON frontier(domain_id, turn, priority, id);
+ALTER TABLE pages ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pages ADD COLUMN validation TEXT;
+ALTER TABLE pages ADD COLUMN rejection_reason TEXT;
+ALTER TABLE pages ADD COLUMN text_print INTEGER;
 """
 
 TABLES = (
@@ -143,7 +146,11 @@ CREATE TABLE pages (
     family          INTEGER,                   -- hash of its trap family, if it is in one
     nofollow        INTEGER NOT NULL DEFAULT 0,
     links_cut       INTEGER NOT NULL DEFAULT 0,
-    bytes           INTEGER
+    bytes           INTEGER,
+    truncated       INTEGER NOT NULL DEFAULT 0, -- 1: the compressed body ended before its stream
+    validation      TEXT,                      -- ok | soft | hard: is the answer a page? NULL: not judged
+    rejection_reason TEXT,                     -- a slug and words, where it is soft or hard
+    text_print      INTEGER                    -- the same for pages that show the same (ingest/sqlite/likeness.py)
 );
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
@@ -281,8 +288,8 @@ READING_VIEWS = {
     "v_pages": """
 CREATE VIEW IF NOT EXISTS v_pages AS
 SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.title, p.status_code, p.content_type, p.error_message,
-       p.truncated, target.url AS redirect_to, p.visited_at, p.discovered_at, p.discovered_run AS first_run,
-       p.seen_run AS last_run
+       p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at, p.discovered_at,
+       p.discovered_run AS first_run, p.seen_run AS last_run
 FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to""",
     "v_links": f"""
 CREATE VIEW IF NOT EXISTS v_links AS

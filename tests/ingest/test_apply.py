@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent
+from crawler.model.settings import ValidationSettings
 from tests.ingest.terrains import (
     AT,
     config,
@@ -94,6 +95,32 @@ def test_a_family_that_was_closed_twice_spares_what_both_spared_whichever_came_f
         found = read_database(ingest_all(config(folder, 2), list(order), batch, forgetful=forgetful))
         states = [found.pages[key][0] for key in far]
         assert states == ["failed", "queued", "failed", "failed"], [type(each).__name__ for each in order]
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_the_links_of_a_rejected_page_are_recorded_and_followed_only_if_asked(tmp_path: Path, follows: bool) -> None:
+    home, shell, far = "https://qa.test/0", "https://qa.test/shell", "https://one.test/x"
+    results = [
+        PageResult(1, home, home, "qa.test", AT, "processed", status=200, base=home, hrefs=(shell,), validation="ok"),
+        PageResult(
+            *(1, shell, shell, "qa.test", AT, "processed"),
+            status=200,
+            base=shell,
+            hrefs=(far,),
+            validation="soft",
+            rejection_reason="parked: it says so",
+        ),
+        PageResult(1, far, far, "one.test", AT, "processed", status=200),
+    ]
+    for number, order in enumerate(permutations(results)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rules = replace(config(folder, 2), validation=ValidationSettings(follow_rejected=follows))
+        found = read_database(ingest_all(rules, list(order), 2))
+        assert (shell, far, 0 if follows else 1) in found.links
+        assert (home, shell, 0) in found.links
+        assert found.pages[shell][0] == "processed"
+        assert found.pages[far][0] == ("processed" if follows else "discovered")
 
 
 @pytest.mark.parametrize("batch", [1, 3])

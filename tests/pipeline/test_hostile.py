@@ -36,6 +36,8 @@ ENDS: dict[str, Ends] = {
     "/503-retry-after": (FAILED, "http-503"),
     "/flapping": (FAILED, "http-502"),
     "/gone": (DEAD, "http-404"),
+    "/gone-bomb": (DEAD, "http-404"),
+    "/gone-not-gzip": (DEAD, "http-404"),
     "/status-999": (FAILED, "http-999"),
     "/to/304": (FAILED, "http-304"),
     "/~429": ("rate_limited", "http-429"),

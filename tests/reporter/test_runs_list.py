@@ -12,6 +12,7 @@ from crawler.database.map_errors import NoSuchRun
 from crawler.model import recorded_settings
 from crawler.model.settings import Config, CrawlerSettings
 from reporter.runs_list import as_json, as_text, list_runs
+from tests.older_maps import TO_FORMAT_3
 from tests.reporter.terrain import MapBuilder
 
 BASE = Config(crawler=CrawlerSettings(max_depth=2))
@@ -53,7 +54,7 @@ def test_changed_settings_are_named_under_the_run_that_had_them_first(tmp_path: 
 
 def test_a_map_of_an_older_format_has_runs_without_figures(tmp_path: Path) -> None:
     b = MapBuilder(tmp_path / "map.db", run=2)
-    b.db.executescript("DROP TABLE run_figures; DROP TABLE run_settings; UPDATE meta SET value = '3'")
+    b.db.executescript(TO_FORMAT_3)
     b.add_run(1)
     b.add_run(2)
     b.page("https://q.test/")

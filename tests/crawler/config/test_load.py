@@ -19,9 +19,11 @@ from crawler.config.last_used import write_last_used
 from crawler.config.load import ConfigError, Mistake, load
 from crawler.config.template import TEMPLATE
 from crawler.config.warnings import warnings
+from crawler.model import recorded_settings
 from crawler.model.settings import (
     Config,
     CrawlerSettings,
+    GarbageRule,
     LimitSettings,
     NetworkSettings,
     OutputSettings,
@@ -29,6 +31,7 @@ from crawler.model.settings import (
     SpoolSettings,
     TrapSettings,
     UserAgentSettings,
+    ValidationSettings,
 )
 from crawler.workspace.opening import open_workspace
 
@@ -147,6 +150,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "spool": SpoolSettings,
         "limits": LimitSettings,
         "resilience": ResilienceSettings,
+        "validation": ValidationSettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():
@@ -874,3 +878,61 @@ def test_describe_fits_a_screen_even_for_a_large_config(read: Any) -> None:
     assert len(lines) <= 45
     assert any("… and 292 more" in line for line in lines)
     assert all(len(line) <= 130 for line in lines)
+
+
+# -- validation and users' signs of garbage ----------------------------------------------------------------
+
+
+def test_signs_of_garbage_are_read(read: Any) -> None:
+    config = read(
+        quality("a.test", '["https://a.test/"]')
+        + '[validation]\nfollow-rejected = true\nignore = ["login-wall"]\n'
+        + '[[garbage]]\nname = "paywall"\nselector = "div.paywall > p"\nverdict = "hard"\n'
+        + '[[garbage]]\nname = "members"\ntext = "For members"\n'
+    )
+    assert config.validation == ValidationSettings(follow_rejected=True, ignore=("login-wall",))
+    assert config.garbage == (
+        GarbageRule("paywall", "hard", selector="div.paywall > p"),
+        GarbageRule("members", "soft", text="For members"),
+    )
+    assert "garbage: rejected, its links followed · your own signs: paywall, members · ignored: login-wall" in describe(
+        config
+    )
+    assert recorded_settings.restored(recorded_settings.flat(config), Config()).garbage == config.garbage
+    assert recorded_settings.restored(recorded_settings.flat(config), Config()).validation == config.validation
+
+
+@pytest.mark.parametrize(
+    ("entry", "mistake"),
+    [
+        ('name = "x"\ntext = ""', "garbage[0].text: found"),
+        ('name = "x"\nselector = "p[["', "garbage[0].selector: found"),
+        ('name = "x"\nselector = "p:hover::nonsense()"', "garbage[0].selector: found"),
+        ('name = "x"', "garbage[0]: found neither text nor selector"),
+        ('name = "x"\ntext = "a"\nselector = "p"', "garbage[0]: found both text and selector"),
+        ('name = "parked"\ntext = "a"', "garbage[0].name: found"),
+        ('name = "A b"\ntext = "a"', "garbage[0].name: found"),
+        ('text = "a"', "garbage[0].name: found nothing"),
+        ('name = "x"\ntext = "a"\nverdict = "ok"', "garbage[0].verdict: found"),
+        ('name = "x"\ntext = "a"\n[[garbage]]\nname = "x"\ntext = "b"', "garbage[1].name: found"),
+    ],
+)
+def test_a_mistake_in_a_sign_of_garbage_is_named(read: Any, entry: str, mistake: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(quality("a.test", '["https://a.test/"]') + f"[[garbage]]\n{entry}\n")
+    assert mistake in str(raised.value)
+    assert len(raised.value.mistakes) == 1
+
+
+def test_an_unknown_reason_to_ignore_is_named(read: Any) -> None:
+    with pytest.raises(ConfigError, match="cloudflare-challenge, "):
+        read(quality("a.test", '["https://a.test/"]') + '[validation]\nignore = ["boring"]\n')
+
+
+def test_settings_of_validation_count_in_hashes_once_they_are_changed() -> None:
+    plain = Config()
+    follow = dataclasses.replace(plain, validation=ValidationSettings(follow_rejected=True))
+    learn = dataclasses.replace(plain, validation=ValidationSettings(learn_404=True))
+    sign = dataclasses.replace(plain, garbage=(GarbageRule("x", text="y"),))
+    assert len({each.config_hash for each in (plain, follow, learn, sign)}) == 4
+    assert follow.map_hash != plain.map_hash == learn.map_hash == sign.map_hash

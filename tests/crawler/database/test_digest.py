@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.database.digest import digest, parts
+from tests.older_maps import TO_FORMAT_4
 from tests.reporter.terrain import MapBuilder
 
 PAGES = ("https://q.test/", "https://a.test/", "https://b.test/")
@@ -47,6 +48,7 @@ def test_other_numbers_and_clocks_make_no_difference(tmp_path: Path) -> None:
         ("DELETE FROM links WHERE to_page_id = 3", "link"),
         ("UPDATE links SET kind = 2 WHERE to_page_id = 3", "link"),
         ("UPDATE domain_states SET closed_reason = 'rate-limited' WHERE id = 1", "domain"),
+        ("UPDATE pages SET validation = 'soft', rejection_reason = 'empty: x' WHERE id = 2", "rejected"),
         ("INSERT INTO stubbed_urls VALUES (2, 'https://a.test/', 'a.test', 1, 1)", "stubbed"),
     ],
 )
@@ -54,8 +56,17 @@ def test_a_difference_shows_in_its_part_alone(tmp_path: Path, sql: str, part: st
     one, other = build(tmp_path / "one.db"), build(tmp_path / "other.db")
     change(other, sql)
     assert digest(one) != digest(other)
-    differing = {name for name, value in parts(one).items() if parts(other)[name] != value}
+    differing = {name for name, _ in parts(one).items() ^ parts(other).items()}
     assert differing == {part}
+
+
+def test_a_map_without_rejected_pages_has_the_digest_that_it_had_before_there_were_any(tmp_path: Path) -> None:
+    old, new = build(tmp_path / "old.db"), build(tmp_path / "new.db")
+    with closing(sqlite3.connect(old)) as db:
+        db.executescript(TO_FORMAT_4)
+    change(new, "UPDATE pages SET validation = 'ok', text_print = 5")
+    assert digest(old) == digest(new)
+    assert "rejected" not in parts(new)
 
 
 def test_the_words_after_an_errors_slug_make_no_difference(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from crawler.model.messages import Answer, BodyWanted, Failure, Request, Response
+from crawler.model.messages import ERROR_PAGE_SIZE, Answer, BodyWanted, Failure, Request, Response
 from crawler.model.settings import NetworkSettings
 from crawler.net.client import HttpClient
 from crawler.visit.content_types import is_html
@@ -150,11 +150,20 @@ def test_x_robots_tag_lines_for_everyone_and_for_one_stay_apart(client: HttpClie
 
 def test_only_html_bodies_are_taken_where_html_is_wanted(client: HttpClient) -> None:
     assert answered(get(client, "/file.pdf")).body == b""
-    assert answered(get(client, "/gone")).body == b""
+    assert answered(get(client, "/500")).body == b""
     assert answered(get(client, "/file.pdf", wanted=BodyWanted.ANYTHING)).body == b"%PDF-1.4"
     assert answered(get(client, "/gone", wanted=BodyWanted.ANYTHING)).body != b""
     assert answered(get(client, "/plain", wanted=BodyWanted.NOTHING)).body == b""
     assert answered(head(client, "/plain")).body == b""
+
+
+def test_the_page_of_an_error_is_taken_up_to_a_limit_and_changes_nothing_if_it_is_broken(client: HttpClient) -> None:
+    assert b"Not here" in answered(get(client, "/gone")).body
+    broken = answered(get(client, "/gone-not-gzip"))
+    assert (broken.status, broken.body, client.idle_connections) == (404, b"", 0)
+    bombed = answered(get(client, "/gone-bomb"))
+    assert (bombed.status, len(bombed.body), client.idle_connections) == (404, ERROR_PAGE_SIZE, 0)
+    assert answered(head(client, "/gone")).body == b""
 
 
 def test_a_body_without_a_type_is_sniffed_and_left_if_it_is_no_page(client: HttpClient) -> None:

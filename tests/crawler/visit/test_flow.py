@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
-from crawler.model.settings import Config, CrawlerSettings, NetworkSettings
+from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, ValidationSettings
 from crawler.visit.flow import Refusal, looks_like_page, number_of, retry_after, visit
 from crawler.visit.robots import Policy, parse
 
@@ -48,9 +48,15 @@ class Walk:
         listed: tuple[str, ...] = (),
         retry_counts: RetryCounts = NO_RETRIES,
         cut_at: int = 0,
+        validation: ValidationSettings = ValidationSettings(),  # noqa: B008
+        learns_404: bool = False,
         **settings: object,
     ) -> None:
-        config = Config(crawler=replace(CrawlerSettings(), **settings), network=NetworkSettings(max_body_size=1000))
+        config = Config(
+            crawler=replace(CrawlerSettings(), **settings),
+            network=NetworkSettings(max_body_size=1000),
+            validation=validation,
+        )
         if known is None:
             known = {"example.com": Policy(), "www.example.com": Policy()}
         script = list(answers)
@@ -58,7 +64,7 @@ class Walk:
         self.pauses: list[Pause] = []
         self.robots: list[RobotsResult] = []
         self.events: list[DomainEvent] = []
-        flow = visit(job, config, known.get, lambda domain: domain in listed, retry_counts)
+        flow = visit(job, config, known.get, lambda domain: domain in listed, retry_counts, learns_404=learns_404)
         reply: Answer | Refusal | None = None
         try:
             while True:
@@ -715,3 +721,61 @@ def test_only_500_kib_of_robots_txt_are_asked_for() -> None:
 def test_the_crawlers_own_group_counts() -> None:
     rules = parse("User-agent: *\nDisallow: /\nUser-agent: SumiRipple\nAllow: /\n")
     assert Walk(OK_HEAD, OK_GET, known={"example.com": Policy(rules)}).ended == ("processed", None)
+
+
+# -- validation --------------------------------------------------------------------------------------------
+
+
+def judged(walk: Walk) -> tuple[str | None, str | None]:
+    result = walk.result
+    return result.validation, result.rejection_reason and result.rejection_reason.partition(":")[0]
+
+
+def test_a_page_is_judged_with_its_visit() -> None:
+    walk = Walk(OK_HEAD, OK_GET)
+    assert judged(walk) == ("ok", None)
+    assert not walk.result.is_rejected
+    assert judged(Walk(OK_HEAD, OK_GET, validation=ValidationSettings(enabled=False))) == (None, None)
+    assert judged(Walk(to("https://other.test/"))) == (None, None)
+    assert judged(Walk(response(headers={"content-type": "image/png"}))) == (None, None)
+
+
+def test_a_rejected_page_keeps_its_state_title_and_links_but_nothing_to_compare_with() -> None:
+    shell = b"<title>app</title><div id=app></div><script></script><link rel=canonical href=/other>"
+    walk = Walk(OK_HEAD, response(200, {**HTML, "last-modified": "Mon, 1 Jan 2024 00:00:00 GMT"}, shell))
+    assert judged(walk) == ("soft", "needs-rendering")
+    result = walk.result
+    assert (result.state, result.error, result.title, result.status) == ("processed", None, "app", 200)
+    assert (result.hrefs, result.last_modified, result.bytes) == (("/other",), None, len(shell))
+    assert result.is_rejected and not result.is_hard_garbage
+
+
+def test_a_refusal_keeps_its_state_and_says_whose_it_is() -> None:
+    challenge = response(403, {**HTML, "cf-mitigated": "challenge"})
+    walk = Walk(challenge)
+    assert walk.ended == ("failed", "http-403")
+    assert judged(walk) == ("hard", "cloudflare-challenge")
+    assert walk.result.is_hard_garbage
+    blocked = response(403, body=b"<title>403 Forbidden</title><h1>403 Forbidden</h1>")
+    walk = Walk(blocked, head_requests="never")
+    assert (walk.ended, judged(walk), walk.result.bytes) == (("failed", "http-403"), ("hard", "block-page"), 0)
+    limited = response(429, body=b"<p>Rate limit exceeded")
+    walk = Walk(limited, head_requests="never")
+    assert (walk.ended[0], judged(walk)) == ("rate_limited", ("hard", "block-page"))
+    busy = response(503, body=b"<title>Just a moment...</title>")
+    walk = Walk(busy, busy, head_requests="never", retries=1)
+    assert (walk.ended, judged(walk)) == (("failed", "http-503"), ("hard", "block-page"))
+    assert judged(Walk(response(403))) == (None, None)
+
+
+def test_missing_pages_and_small_good_ones_carry_the_print_of_their_text() -> None:
+    lost = b"<title>Lost</title><p>Nothing is at this place, we are sorry."
+    missing = Walk(response(404, body=lost), head_requests="never")
+    assert (missing.ended, judged(missing)) == (("dead_link", "http-404"), (None, None))
+    assert missing.result.text_print is not None
+    assert Walk(OK_HEAD, response(body=lost)).result.text_print == missing.result.text_print
+    assert Walk(response(404)).result.text_print is None
+    assert Walk(OK_HEAD, response(body=b"")).result.text_print is None
+    learning = Walk(response(404), response(404, body=lost), learns_404=True)
+    assert learning.asked == ["HEAD https://example.com/dir", "GET https://example.com/dir"]
+    assert (learning.ended, learning.result.text_print) == (missing.ended, missing.result.text_print)

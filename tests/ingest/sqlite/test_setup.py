@@ -14,6 +14,7 @@ from ingest.sqlite import setup
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import read_database, read_plainly
 from tests.ingest.test_loop import LATER, begun, drain, results, web, write
+from tests.older_maps import TO_FORMAT_2, TO_FORMAT_3, TO_FORMAT_4
 
 
 def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
@@ -43,24 +44,15 @@ def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
 
 
 CUT = Closure("request-limit", 7, 500)
-TO_FORMAT_4 = (  # a map of the newest format loses what format 4 did not have
-    "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
-    "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
-    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
-    "ALTER TABLE domain_states DROP COLUMN cut_run; ALTER TABLE pages DROP COLUMN truncated; DROP TABLE breakers;"
-)
 
 
-def test_a_map_of_the_format_before_is_brought_up_to_date(rules: Config) -> None:
+@pytest.mark.parametrize("older", [TO_FORMAT_4, TO_FORMAT_3, TO_FORMAT_2])
+def test_a_map_of_an_older_format_is_brought_up_to_date(rules: Config, older: str) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results()[:2])
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:
-        db.executescript(
-            TO_FORMAT_4
-            + "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; DROP TABLE run_figures; DROP TABLE run_settings;"
-            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
-        )
+        db.executescript(older)
     db.close()
     write(rules, "fetcher-01", results()[2:])
     drain(rules)
@@ -77,10 +69,7 @@ def test_a_map_of_format_3_keeps_the_figures_of_its_last_run(rules: Config) -> N
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:
         counted = db.execute("SELECT * FROM run_figures").fetchall()
-        db.executescript(
-            TO_FORMAT_4 + "DROP TABLE run_figures; DROP TABLE run_settings;"
-            "UPDATE meta SET value = '3' WHERE name = 'schema_version';"
-        )
+        db.executescript(TO_FORMAT_3)
     db.close()
     assert len(counted) == 1
     drain(rules)
@@ -99,7 +88,7 @@ def test_a_map_of_format_4_keeps_its_frontier_in_the_order_of_format_5(rules: Co
     cut = "SELECT domain, cut_run FROM domain_states WHERE cut_run IS NOT NULL"
     with sqlite3.connect(rules.output.database_path) as db:
         waiting, cut_short = db.execute(asked).fetchall(), db.execute(cut).fetchall()
-        db.executescript(TO_FORMAT_4 + "UPDATE meta SET value = '4' WHERE name = 'schema_version';")
+        db.executescript(TO_FORMAT_4)
     db.close()
     drain(rules)
     with sqlite3.connect(rules.output.database_path) as db:

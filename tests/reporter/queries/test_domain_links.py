@@ -12,6 +12,7 @@ from crawler.database.reader import open_map
 from reporter.queries.domain_links import domain_links, linked_by_quality, links_to_quality, mark_quality
 from reporter.queries.one_page import linking_pages, page_by_key
 from reporter.queries.overview import domains
+from tests.older_maps import TO_FORMAT_2
 from tests.reporter.terrain import MapBuilder
 
 Q1, Q2, R1, X1, X2, Y1 = (
@@ -70,9 +71,6 @@ def test_a_map_of_the_format_before_is_read_as_it_is(tmp_path: Path) -> None:
     path = build(tmp_path / "map.db", ())
     expected = seen(path)
     with sqlite3.connect(path) as db:
-        db.executescript(
-            "DROP VIEW unsummed_links; DROP TABLE unsummed_visits;"
-            "UPDATE meta SET value = '2' WHERE name = 'schema_version';"
-        )
+        db.executescript(TO_FORMAT_2)
     db.close()
     assert seen(path) == expected

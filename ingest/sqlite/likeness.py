@@ -1,0 +1,38 @@
+"""Soft 404s by likeness: pages that show what the domain shows for missing ones.
+
+Which of the two is visited first is chance, so this is decided when all visits of a run are applied: with its end. It
+is a function of the recorded prints (`crawler.visit.validation.text_print`), and a replay decides the same. The links
+of such a page have been followed by then, as those of any good page.
+
+A print that the domain's front page has as well tells nothing: there are sites that answer every missing page with
+their front page, and 404.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from crawler.model.validity import SOFT_404, Validity
+
+_REASON = f"{SOFT_404}: it shows what the domain shows for missing pages"
+_LIKE_A_404 = """
+WITH missing AS MATERIALIZED (
+    SELECT domain_id, text_print FROM pages
+    WHERE visited_run = ?1 AND state = 'dead_link' AND text_print IS NOT NULL
+    EXCEPT
+    SELECT domain_id, text_print FROM pages
+    WHERE visited_run = ?1 AND text_print IS NOT NULL AND validation = 'ok' AND url = 'https://' || domain || '/'
+)
+UPDATE pages SET validation = ?2, rejection_reason = ?3
+WHERE visited_run = ?1 AND validation = 'ok' AND text_print IS NOT NULL
+  AND (domain_id, text_print) IN (SELECT domain_id, text_print FROM missing)
+"""
+
+
+def reject_soft_404s(db: sqlite3.Connection, run: int) -> None:
+    """Mark the good pages of a run that show what a missing page of their domain showed in the same run."""
+    db.execute(  # a run that was finished, resumed and finished again is judged anew
+        "UPDATE pages SET validation = ?, rejection_reason = NULL WHERE visited_run = ? AND rejection_reason = ?",
+        (Validity.OK.value, run, _REASON),
+    )
+    db.execute(_LIKE_A_404, (run, Validity.SOFT.value, _REASON))

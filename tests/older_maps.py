@@ -1,0 +1,22 @@
+"""Maps of older formats, made from new ones: SQL that takes away what a format added."""
+
+from __future__ import annotations
+
+TO_FORMAT_4 = (
+    "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
+    "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
+    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
+    "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers;"
+    "ALTER TABLE pages DROP COLUMN truncated; ALTER TABLE pages DROP COLUMN validation;"
+    "ALTER TABLE pages DROP COLUMN rejection_reason;"
+    "ALTER TABLE pages DROP COLUMN text_print;"
+    "UPDATE meta SET value = '4' WHERE name = 'schema_version';"
+)
+TO_FORMAT_3 = (
+    TO_FORMAT_4
+    + "DROP TABLE run_figures; DROP TABLE run_settings; UPDATE meta SET value = '3' WHERE name = 'schema_version';"
+)
+TO_FORMAT_2 = (
+    TO_FORMAT_3
+    + "DROP VIEW unsummed_links; DROP TABLE unsummed_visits; UPDATE meta SET value = '2' WHERE name = 'schema_version';"
+)
