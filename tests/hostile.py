@@ -274,6 +274,15 @@ def silent(x: Exchange) -> None:
     x.hang()
 
 
+@trick("/~held")
+def held(x: Exchange) -> None:
+    """A byte now and then, until the test releases it."""
+    x.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n")
+    end = time.monotonic() + 6 * x.server.patience
+    while x.method != "HEAD" and not x.server.released.wait(0.2) and time.monotonic() < end:
+        x.send(b" ")
+
+
 @trick("/head-hangs")
 def head_hangs(x: Exchange) -> None:
     if x.method == "HEAD":
@@ -1002,6 +1011,7 @@ class HostileServer:
         self.connections = 0
         self.handshakes = 0
         self.resumptions = 0
+        self.released = threading.Event()  # ends the answers of `/~held`
         self.flooded = 0  # the most bytes of session tickets that one client took
         self._folder = folder
         self._key_logs: dict[Any, Path] = {}

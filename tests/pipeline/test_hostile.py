@@ -54,6 +54,7 @@ ENDS: dict[str, Ends] = {
     "/drip-headers": (FAILED, "timeout"),
     "/drip-status": (FAILED, "timeout"),
     "/silent": (FAILED, "timeout"),
+    "/~held": (FAILED, "timeout"),
     # size
     "/bomb-br": (FAILED, TIME_OR_SIZE),
     "/bomb-deflate": (FAILED, TIME_OR_SIZE),
