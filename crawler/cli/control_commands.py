@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from crawler.cli.options import (
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from crawler.observe.status import Status
     from crawler.workspace.door import Workspace
 
 TargetArgument = Annotated[
@@ -70,6 +72,7 @@ def status(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
     watch: Annotated[bool, typer.Option("--watch", help="Update every second, until Ctrl-C.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List every closed domain and circuit breaker.")] = False,
 ) -> None:
     """Show what is running, paused or waiting and why, and how much work is queued between the stages."""
     from crawler.observe.status import Status
@@ -77,23 +80,30 @@ def status(
     place, stage, database = _target(target, workspace)
     if stage:
         raise UsageError(f"status shows all stages at once; omit {stage}")
+    look = partial(Status, place, database, is_uncut=everything, command=_again("status", target, workspace))
     if watch:
-        _watch(place, database, as_json)
+        _watch(look, as_json)
     elif as_json:
-        typer.echo(_json(Status(place, database).as_json()))
+        typer.echo(_json(look().as_json()))
     else:
         from crawler.observe.wrapping import terminal_width
 
-        _print_lines(Status(place, database).lines(terminal_width(sys.stdout)))
+        _print_lines(look().lines(terminal_width(sys.stdout)))
 
 
-def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
+def _again(command: str, target: list[str] | None, workspace: Path | None) -> str:
+    """A command with the arguments that were given to this one."""
+    return " ".join(
+        [f"sumi-ripple {command}", *(target or []), *(["--workspace", str(workspace)] if workspace else [])]
+    )
+
+
+def _watch(look: Callable[[], Status], as_json: bool) -> None:
     from crawler.observe.live_view import TerminalView
-    from crawler.observe.status import Status
 
     if as_json or not sys.stdout.isatty():
         while True:
-            found = Status(place, database)
+            found = look()
             typer.echo(
                 _json(found.as_json(), is_short=True) if as_json else "\n".join(text for text, _ in found.lines())
             )
@@ -101,7 +111,7 @@ def _watch(place: Workspace, database: Path | None, as_json: bool) -> None:
             time.sleep(1.0)
     with TerminalView(sys.stdout, time.monotonic()) as view:
         while True:
-            view.draw(Status(place, database).lines(view.width))
+            view.draw(look().lines(view.width))
             time.sleep(1.0)
 
 
@@ -131,10 +141,7 @@ def pause(target: TargetArgument = None, workspace: WorkspaceOption = None) -> N
     """
     place, stage, _ = _target(target, workspace)
     _set_flag(place, "pause", stage)
-    resume_command = " ".join(
-        ["sumi-ripple resume", *(target or []), *(["--workspace", str(workspace)] if workspace else [])]
-    )
-    typer.echo(f"{_subject(stage)} paused in {place.name}; to go on: {resume_command}")
+    typer.echo(f"{_subject(stage)} paused in {place.name}; to go on: {_again('resume', target, workspace)}")
 
 
 def resume(target: TargetArgument = None, workspace: WorkspaceOption = None) -> None:

@@ -494,15 +494,23 @@ def draw_map(
     )
 
 
-def audit(config: OptionalConfigArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Check from the ledgers in the result spools that the crawl was polite; list every violation."""
+def audit(
+    config: OptionalConfigArgument = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List every violation, however many there are. [default: the first 1,000]")
+    ] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Check from the ledgers in the result spools that the crawl was polite; list the violations."""
     from crawler.observe.audit import audit as run_audit
     from crawler.workspace.opening import open_workspace
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
     if not open_workspace(loaded.workspace).results.writers():
         raise SumiError(f"there are no result spools in {loaded.workspace}; nothing has been crawled there yet")
-    found = run_audit(loaded)
+    place = f" --workspace {workspace}" if workspace else ""
+    command = f"sumi-ripple audit {f'{config} ' if config else ''}--all{place}"
+    found = run_audit(loaded, is_uncut=everything, command=command)
     for line in found.lines():
         typer.echo(line)
     raise typer.Exit(0 if found.is_clean else 1)

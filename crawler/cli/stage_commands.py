@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from crawler.model.settings import Config
 
 
+_COMMANDS = {"scheduler": "schedule", "ingest": "ingest"}
+
+
 class Narrator:
     """Says what a stage by hand does: at its start, what it waits for, at its end."""
 
@@ -28,15 +31,17 @@ class Narrator:
         self._stage = stage
         self._is_quiet = is_quiet
 
-    def start(self, work: str, needs: str) -> None:
-        """The line at the start; and one more, if no other stage is running."""
+    def start(self, work: str, needs: str | None) -> None:
+        """The line at the start; and one more, if the stage that it needs is not running."""
         from crawler.observe.processes import observe
         from crawler.workspace.opening import open_workspace
 
         self._say(f"The {self._stage} {work} in {self._config.workspace}, until its run is over; Ctrl-C saves and ends")
         running = [stage.stage for stage in observe(open_workspace(self._config.workspace)).stages if stage.is_running]
-        if needs and set(running) <= {self._stage}:
-            self._say(f"Waiting for {needs.format(config=self._config.source)}")
+        if needs is not None and needs not in running:
+            command = f"sumi-ripple {_COMMANDS[needs]} {self._config.source}"
+            given = f" --workspace {self._config.workspace}" if self._config.is_workspace_given else ""
+            self._say(f"Waiting for the {needs}, which is not running yet: {command}{given}")
 
     def end(self, code: int) -> int:
         """The line at the end; returns the exit code."""
@@ -68,7 +73,7 @@ def schedule(
     loaded = load_config(config, workspace)
     prepare_stage(loaded, "scheduler")
     narrator = Narrator(loaded, "scheduler", quiet)
-    narrator.start("releases jobs", "an ingest: sumi-ripple ingest {config}")
+    narrator.start("releases jobs", "ingest")
     raise typer.Exit(narrator.end(run_scheduler(loaded)))
 
 
@@ -90,7 +95,7 @@ def fetch(
     loaded = load_config(config, workspace, workers)
     prepare_stage(loaded, "fetcher")
     narrator = Narrator(loaded, "fetcher", quiet)
-    narrator.start("visits released pages", "a scheduler: sumi-ripple schedule {config}")
+    narrator.start("visits released pages", "scheduler")
     raise typer.Exit(narrator.end(run_fetchers(loaded, workers, log_level=level)))
 
 
@@ -112,5 +117,5 @@ def ingest(
     loaded = load_config(config, workspace)
     prepare_stage(loaded, "ingest")
     narrator = Narrator(loaded, "ingest", quiet)
-    narrator.start("applies results to the map", "" if drain else "a scheduler: sumi-ripple schedule {config}")
+    narrator.start("applies results to the map", None if drain else "scheduler")
     raise typer.Exit(narrator.end(run_ingest(loaded, drain=drain)))

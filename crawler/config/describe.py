@@ -47,7 +47,7 @@ def describe(config: Config) -> str:
         f" · CA bundle: {network.ca_bundle or 'the system’s'}",
         f"  one answer: {network.total_timeout:,} ms, {network.max_body_size:,} bytes · reading it:"
         f" {network.processing_timeout:,} ms, {network.parse_memory // 1_048_576:,} MiB in each fetcher",
-        *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4),
+        *_some([f"  {pattern} → {target}" for pattern, target in network.resolve], 4, config),
     ]
     return "\n".join(lines)
 
@@ -78,8 +78,9 @@ def _seed_lines(config: Config) -> list[str]:
         for seed in entry.seeds:
             key = normalize(seed, config.crawler.tracking_parameters)
             rows.append(f"  {key}" + (f"   asked for as {seed}" if seed != key else ""))
-    return [f"Seeds ({len(rows):,})", *_some(rows, 8)]
+    return [f"Seeds ({len(rows):,})", *_some(rows, 8, config)]
 
 
-def _some(rows: list[str], most: int) -> list[str]:
-    return rows if len(rows) <= most + 1 else [*rows[:most], f"  … and {len(rows) - most:,} more"]
+def _some(rows: list[str], most: int, config: Config) -> list[str]:
+    where = f", in {config.source}" if config.source else ""
+    return rows if len(rows) <= most + 1 else [*rows[:most], f"  … and {len(rows) - most:,} more{where}"]

@@ -32,28 +32,32 @@ def results_kept_from(database: Path) -> int | None:
     return None if row is None else int(row[0])
 
 
-def open_breakers(database: Path, run: int) -> tuple[int, list[tuple[str, str, str]]]:
-    """The number of domains whose circuit breaker is not closed, and the first of them with state and reason."""
+def open_breakers(database: Path, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str, str]]]:
+    """The number of domains whose circuit breaker is not closed, and the first of them (`is_uncut`: all), with
+    state and reason.
+    """
+    most = -1 if is_uncut else _MOST_CLOSED
     those = "FROM breakers JOIN domain_states d USING (id) WHERE breakers.run = ? AND state <> 'closed'"
     try:
         with open_map(database, patience=_PATIENCE) as reader:
             if not reader.has("breakers"):
                 return 0, []
             count = reader.number(f"SELECT count(*) {those}", (run,))
-            sql = f"SELECT domain, state, coalesce(detail, '') {those} ORDER BY domain LIMIT {_MOST_CLOSED}"
+            sql = f"SELECT domain, state, coalesce(detail, '') {those} ORDER BY domain LIMIT {most}"
             rows = reader.all(sql, (run,))
     except MapError:
         return 0, []
     return count, [(str(domain), str(state), str(detail)) for domain, state, detail in rows]
 
 
-def closed_domains(database: Path, run: int) -> tuple[int, list[tuple[str, str]]]:
-    """The number of domains that are closed in a run, and the first of them with the reason."""
+def closed_domains(database: Path, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str]]]:
+    """The number of domains that are closed in a run, and the first of them (`is_uncut`: all) with the reason."""
+    most = -1 if is_uncut else _MOST_CLOSED
     closed = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"
     try:
         with open_map(database, patience=_PATIENCE) as reader:
             count = reader.number(f"SELECT count(*) {closed}", (run,))
-            rows = reader.all(f"SELECT domain, closed_reason {closed} ORDER BY domain LIMIT {_MOST_CLOSED}", (run,))
+            rows = reader.all(f"SELECT domain, closed_reason {closed} ORDER BY domain LIMIT {most}", (run,))
     except MapError:
         return 0, []
     return count, [(str(domain), str(reason)) for domain, reason in rows]

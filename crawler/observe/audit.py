@@ -29,10 +29,15 @@ from crawler.workspace.log import Damage
 from crawler.workspace.opening import open_workspace
 
 
-def audit(config: Config) -> AuditReport:
-    """Check every request in the result spools of the config's workspace."""
+def audit(config: Config, *, is_uncut: bool = False, command: str = "sumi-ripple audit --all") -> AuditReport:
+    """Check every request in the result spools of the config's workspace.
+
+    `is_uncut`: every violation is kept; `command` is the one that lists them all.
+    """
     results = open_workspace(config.workspace).results
-    report = AuditReport(writers=len(results.writers()))
+    report = AuditReport(writers=len(results.writers()), command=command)
+    if is_uncut:
+        report.kept = None
     limits = read_run_limits(results, config)
 
     def count_damage(damage: Damage) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from crawler.model.shown_text import counted
 
-_KEPT = 1000  # violations that are listed; the rest are only counted
+KEPT = 1000  # violations that are listed; the rest are only counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,10 @@ class Violation:
 
 @dataclass(slots=True)
 class AuditReport:
-    """The findings of an audit. `violations` holds the first of them, `violation_count` counts all."""
+    """The findings of an audit. `violations` holds the first `kept` of them (None: all), `violation_count` counts all.
+
+    `command` is the one that lists them all.
+    """
 
     requests: int = 0
     pairs: int = 0
@@ -44,6 +47,8 @@ class AuditReport:
     closest: tuple[int, str] | None = None  # milliseconds more than required, domain
     violations: list[Violation] = field(default_factory=list)
     violation_count: int = 0
+    kept: int | None = KEPT
+    command: str = "sumi-ripple audit --all"
 
     @property
     def is_clean(self) -> bool:
@@ -51,7 +56,7 @@ class AuditReport:
 
     def add(self, violation: Violation) -> None:
         self.violation_count += 1
-        if len(self.violations) < _KEPT:
+        if self.kept is None or len(self.violations) < self.kept:
             self.violations.append(violation)
 
     def lines(self) -> Iterator[str]:
@@ -78,5 +83,5 @@ class AuditReport:
         for violation in self.violations:
             yield violation.line()
         if self.violation_count > len(self.violations):
-            yield f"… and {self.violation_count - len(self.violations):,} more violations."
+            yield f"… and {self.violation_count - len(self.violations):,} more violations: {self.command}"
         yield "clean: no violation." if self.is_clean else f"NOT clean: {self.violation_count:,} violations."

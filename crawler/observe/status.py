@@ -21,19 +21,32 @@ _FEW_FILES = 2048  # open files: fewer may not be enough for every domain that t
 
 
 class Status:
-    """A snapshot, and what takes longer to read: the backlog and the closed domains."""
+    """A snapshot, and what takes longer to read: the backlog and the closed domains.
 
-    def __init__(self, workspace: Workspace, database: Path | None = None) -> None:
+    `is_uncut`: all of those are listed; `command` is the one that shows this status.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        database: Path | None = None,
+        *,
+        is_uncut: bool = False,
+        command: str = "sumi-ripple status",
+    ) -> None:
         database = database or last_used_database(workspace)
         self.snapshot: Snapshot = observe(workspace)
         self.backlog: Backlog = read_backlog(workspace, database)
+        self._most_listed = None if is_uncut else _SOME_CLOSED
+        self._command = command
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
         self.breaker_count = 0
         self.breakers: list[tuple[str, str, str]] = []  # (domain, state, reason)
         if database is not None and self.snapshot.run is not None:
-            self.breaker_count, self.breakers = open_breakers(database, self.snapshot.run.number)
-            self.closed_count, self.closed = closed_domains(database, self.snapshot.run.number)
+            run = self.snapshot.run.number
+            self.breaker_count, self.breakers = open_breakers(database, run, is_uncut=is_uncut)
+            self.closed_count, self.closed = closed_domains(database, run, is_uncut=is_uncut)
 
     def as_json(self) -> dict[str, Any]:
         """Version 1 of the format: members may be added, never removed or given another meaning."""
@@ -105,15 +118,17 @@ class Status:
         jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
         results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
-        for domain, state, reason in self.breakers[:_SOME_CLOSED]:
-            lines.append((f"  circuit breaker {state}: {domain} ({reason})", "yellow"))
-        if self.breaker_count > _SOME_CLOSED:
-            lines.append((f"  … and {self.breaker_count - _SOME_CLOSED:,} more circuit breakers", "yellow"))
-        for domain, reason in self.closed[:_SOME_CLOSED]:
-            lines.append((f"  closed: {domain} ({reason})", "dim"))
-        if self.closed_count > _SOME_CLOSED:
-            lines.append((f"  … and {self.closed_count - _SOME_CLOSED:,} more closed domains", "dim"))
+        broken = self.breakers[: self._most_listed]
+        lines += [(f"  circuit breaker {state}: {domain} ({reason})", "yellow") for domain, state, reason in broken]
+        lines += self._rest(self.breaker_count - len(broken), "more circuit breaker", "yellow")
+        closed = self.closed[: self._most_listed]
+        lines += [(f"  closed: {domain} ({reason})", "dim") for domain, reason in closed]
+        lines += self._rest(self.closed_count - len(closed), "more closed domain", "dim")
         return lines
+
+    def _rest(self, number: int, what: str, style: str) -> list[tuple[str, str]]:
+        """The end of a list that was cut: the command that shows all of it."""
+        return [(f"  … and {counted(number, what)}: {self._command} --all", style)] if number > 0 else []
 
 
 def _stage_json(stage: StageProcess) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import logging
 import time
 
 from crawler.config.last_used import require_own_workspace, write_last_used
+from crawler.config.places import require_places
 from crawler.model.errors import SumiError
 from crawler.model.settings import Config
 from crawler.observe.processes import observe
@@ -44,6 +45,7 @@ def require_no_stages(workspace: Workspace, patience: float = 3.0) -> None:
 
 def prepare_stage(config: Config, stage: str) -> None:
     """Prepare the workspace for a stage that is started by hand. Raises SumiError."""
+    require_places(config)
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     require_own_workspace(config)

@@ -142,7 +142,8 @@ def _warn_of_changed_settings(config: Config, workspace: Workspace) -> None:
     for line in changed[:_MOST_CHANGES]:
         log.warning("  %s", line)
     if len(changed) > _MOST_CHANGES:
-        log.warning("  … and %d more", len(changed) - _MOST_CHANGES)
+        rest = len(changed) - _MOST_CHANGES
+        log.warning("  … and %d more; recorded with the run: sumi-ripple runs %s --json", rest, config.source)
 
 
 # -- the end ------------------------------------------------------------------------------------------------

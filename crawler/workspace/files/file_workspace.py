@@ -12,6 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from crawler.model.errors import sentence
 from crawler.model.moments import Moment
 from crawler.model.records import Job
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, read_own, write_atomically
@@ -74,9 +75,7 @@ class FileWorkspace:
             if not self.layout.format_file.exists():
                 write_atomically(self.layout.format_file, b"%d\n" % FORMAT)
         except OSError as problem:
-            raise WorkspaceError(
-                f"cannot use {self.name} as a workspace: {problem.strerror}: {problem.filename}"
-            ) from None
+            raise WorkspaceError(f"cannot use {self.name} as a workspace: {sentence(problem)}") from None
 
     def is_open_to_others(self) -> bool:
         try:

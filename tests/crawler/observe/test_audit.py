@@ -13,7 +13,7 @@ from crawler.model import recorded_settings
 from crawler.model.records import DomainEvent, Exchange, PageResult, Record, RobotsResult, RunEvent, changed, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.observe.audit import audit
-from crawler.observe.audit_report import AuditReport
+from crawler.observe.audit_report import AuditReport, Violation
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer
 
@@ -292,3 +292,14 @@ def test_a_budget_that_is_lowered_within_a_run_binds_what_follows(tmp_path: Path
 
 def test_an_empty_workspace_is_clean(tmp_path: Path) -> None:
     assert judge(tmp_path).is_clean
+
+
+def test_a_cut_list_of_violations_ends_with_the_command_that_lists_them_all() -> None:
+    for kept, listed in ((2, 2), (None, 5)):
+        report = AuditReport(kept=kept, command="sumi-ripple audit my.toml --all")
+        for number in range(5):
+            report.add(Violation("spacing", f"{number}.test", 1, 0, "too soon"))
+        lines = list(report.lines())
+        assert sum(line.startswith("violation of ") for line in lines) == listed
+        assert ("… and 3 more violations: sumi-ripple audit my.toml --all" in lines) is (kept is not None)
+        assert lines[-1] == "NOT clean: 5 violations."
