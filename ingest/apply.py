@@ -13,10 +13,13 @@ its page is known, or there may be no such path: then it is held, and applied wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
+from crawler.model.link_context import LinkContext, merged
 from crawler.model.page_claims import cut_key, links_within, longest_key
 from crawler.model.records import (
+    UNSET,
     DomainEvent,
     FamilyEvent,
     PageResult,
@@ -118,9 +121,12 @@ class MapUpdater:
             targets = self._finder.find_targets(result.wire, (result.redirect,))
             if targets.numbers or targets.new:
                 return targets, True
+        base = self._base_of(result)
         # Results of older programs may claim more than a page can.
-        base = result.base if result.base and len(result.base) <= self._longest else result.wire
         return self._finder.find_targets(base, result.hrefs[: links_within(base, result.hrefs)]), False
+
+    def _base_of(self, result: PageResult) -> str:
+        return result.base if result.base and len(result.base) <= self._longest else result.wire
 
     def _visited_page(self, result: PageResult) -> Targets:
         """The page that was visited, under these rules: results may be older than the tracking parameters."""
@@ -266,6 +272,8 @@ class MapUpdater:
         changes.links[page.id] = (kind, targets)
         if before:
             changes.relinked.add(page.id)
+        if result.texts is not UNSET and not is_redirect:
+            changes.link_contexts[page.id] = self._contexts_of(result, result.texts)
         changes.done.append(page)
         self._decider.decide(page)
         if kind != LINK_NOT_FOLLOWED:
@@ -274,6 +282,17 @@ class MapUpdater:
             self._decider.judge_redirects(page)
         if result.closes is not None:
             self._domains.close(page.domain, result.closes)
+
+    def _contexts_of(self, result: PageResult, texts: Sequence[str]) -> dict[int, LinkContext]:
+        """Target → what the page says about it. Several hrefs may lead to one page."""
+        found: dict[int, list[LinkContext]] = {}
+        base, rels = self._base_of(result), () if result.rels is UNSET else result.rels
+        numbers = self._finder.numbers_of(base, result.hrefs[: links_within(base, result.hrefs)])
+        for number, text, rel in zip_longest(numbers, texts[: len(numbers)], rels[: len(numbers)], fillvalue=""):
+            if number:
+                found.setdefault(int(number), []).append(LinkContext(text, rel))
+        together = {number: merged(contexts) for number, contexts in found.items()}
+        return {number: context for number, context in together.items() if any(context)}
 
     def _count_links(self, page: MapPage, targets: list[int], before: set[int]) -> None:
         """Note the domains of links that are new, and new references to listed pages."""

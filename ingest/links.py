@@ -63,12 +63,26 @@ class LinkFinder:
 
     def find_targets(self, base: str, hrefs: Sequence[str]) -> Targets:
         """The targets of these hrefs of a page at `base`. Hrefs that are no link to a page are left out."""
-        remembered = self._memory.young.get
         if "#" in "".join(hrefs):
             hrefs = without_fragments(hrefs)
+        numbers, new = self._resolve(base, hrefs)
+        known = dict.fromkeys(numbers)
+        known.pop(0, None)
+        return Targets(list(known), list(new.values()))
+
+    def numbers_of(self, base: str, hrefs: Sequence[str]) -> list[int]:
+        """The page of each of these hrefs; 0: it has none. All their targets must have been made pages."""
+        numbers, new = self._resolve(base, [_without_fragment(href) if "#" in href else href for href in hrefs])
+        for place, target in new.items():
+            numbers[place] = target.number
+        return numbers
+
+    def _resolve(self, base: str, hrefs: Sequence[str]) -> tuple[list[int], dict[int, NewTarget]]:
+        """The page of each of these hrefs, or 0, and the targets that are not known, by their places."""
+        remembered = self._memory.young.get
         # An absolute href is its own address, and no other href is the same text.
         numbers = list(map(remembered, hrefs))
-        new: list[NewTarget] = []
+        new: dict[int, NewTarget] = {}
         if None in numbers:
             places = [place for place, number in enumerate(numbers) if number is None]
             addresses = Base(base).addresses([hrefs[place] for place in places])
@@ -76,12 +90,10 @@ class LinkFinder:
                 if number is None:
                     number = self._find(address)
                     if number is None:
-                        new.append(self._new[address])
+                        new[place] = self._new[address]
                         number = 0
                 numbers[place] = number
-        known = dict.fromkeys(numbers)
-        known.pop(0, None)
-        return Targets(list(known), new)  # type: ignore[arg-type]  # there is no None among them any more
+        return numbers, new  # type: ignore[return-value]  # there is no None among them any more
 
     def _find(self, address: Address) -> int | None:
         """The page at this address; 0 if there can be none, None if it is not known: then it is a new target."""

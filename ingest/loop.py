@@ -218,7 +218,7 @@ class Ingest:
                         batch.append((result, line.body))
                         if isinstance(result, PageResult):
                             links += len(result.hrefs)
-                            characters += weight_of(result.base or "", result.hrefs, longest)
+                            characters += weight_of(result.base or "", result.hrefs, longest, result.texts)
                             if characters >= _CHARACTERS:
                                 reader.cursor = line.end  # the rest is for the next batch
                                 break

@@ -159,7 +159,7 @@ def _build(
                 continue
             batch.append((result, line))
             if isinstance(result, PageResult):
-                characters += weight_of(result.base or "", result.hrefs, longest)
+                characters += weight_of(result.base or "", result.hrefs, longest, result.texts)
             if len(batch) >= BATCH or characters >= CHARACTERS:
                 updater.apply_batch(batch)
                 updater.commit()

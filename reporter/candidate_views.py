@@ -41,7 +41,7 @@ def _entry(rank: int, row: Candidate) -> list[str]:
     lines.append(f"     crawled      {crawled_words(row)}")
     for index, referrer in enumerate(row.referrers):
         name = "linked from" if index == 0 else ""
-        lines.append(f"     {name:<13}{plain(referrer.page, 200)} -> {plain(referrer.target, 200)}")
+        lines.append(f"     {name:<13}{referrer.words}")
     return lines
 
 
@@ -67,10 +67,11 @@ def as_csv(found: Candidates) -> str:
     """One line for each candidate, with its reasons and referrers as texts."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*_COLUMNS, "why", "referrers"))
+    writer.writerow((*_COLUMNS, "why", "referrers", "link_texts"))
     for rank, row in enumerate(found.rows, 1):
         shape = _shape(rank, row)
         fields = [shape[name] for name in _COLUMNS]
         fields += ["; ".join(row.why), " ".join(referrer.page for referrer in row.referrers)]
+        fields.append("; ".join(referrer.text for referrer in row.referrers if referrer.text))
         writer.writerow(["" if each is None else cell(each) if isinstance(each, str) else each for each in fields])
     return text.getvalue()

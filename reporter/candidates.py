@@ -15,6 +15,7 @@ from crawler.model.shown_text import counted
 from crawler.model.states import ERRORS, WAITING, PageState
 from reporter.figures import Candidate, Referrer
 from reporter.queries import candidate_rows, domain_links, overview
+from reporter.queries.link_texts import link_contexts
 from reporter.queries.one_page import urls_of
 from reporter.queries.rows import DomainRow
 
@@ -68,7 +69,7 @@ def ranked(
     states = candidate_rows.counted_states(candidate_rows.page_states(reader, run))
     titles = candidate_rows.front_titles(reader)
     samples = candidate_rows.referrers(reader, run, REFERRERS)
-    urls = urls_of(reader, {page for pairs in samples.values() for pair in pairs for page in pair})
+    referrers = sample_referrers(reader, samples)
     found = [
         Candidate(
             domain=domains[number].domain,
@@ -79,12 +80,25 @@ def ranked(
             title=titles.get(number),
             crawled=sum(n for (state, _), n in states[number].items() if state == PageState.PROCESSED),
             known=sum(states[number].values()),
-            referrers=tuple(Referrer(urls[a][0], urls[b][0]) for a, b in samples.get(number, ())),
+            referrers=referrers.get(number, ()),
             why=reasons(states[number]),
         )
         for number, different, links in first
     ]
     return found, len(open_)
+
+
+def sample_referrers(
+    reader: MapReader, samples: Mapping[int, list[tuple[int, int]]]
+) -> dict[int, tuple[Referrer, ...]]:
+    """The answer of `candidate_rows.referrers` with URLs, and with the links' texts where the map has them."""
+    pairs = {pair for found in samples.values() for pair in found}
+    urls = urls_of(reader, {page for pair in pairs for page in pair})
+    contexts = link_contexts(reader, pairs)
+    return {
+        domain: tuple(Referrer(urls[a][0], urls[b][0], *contexts.get((a, b), ())) for a, b in found)
+        for domain, found in samples.items()
+    }
 
 
 def reasons(states: Mapping[tuple[str, str | None], int]) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from crawler.model.link_context import LinkContext
+from crawler.model.shown_text import plain
+
 TOP = 20  # rows of a list in the summary
 
 
@@ -110,10 +113,18 @@ class LinkedDomain:
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """A page of a quality domain that links to a page of a candidate."""
+    """A page of a quality domain that links to a page of a candidate. `text` and `rel` are the link's, where known."""
 
     page: str
     target: str
+    text: str = ""
+    rel: str = ""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        about = LinkContext(self.text, self.rel).words
+        return f"{plain(self.page, 200)} -> {plain(self.target, 200)}" + (f"  {plain(about)}" if about else "")
 
 
 @dataclass(frozen=True, slots=True)

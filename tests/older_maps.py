@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 TO_FORMAT_4 = (
+    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
     "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
     "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
-    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
-    "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers;"
+    "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers; DROP TABLE link_texts;"
     "ALTER TABLE pages DROP COLUMN truncated; ALTER TABLE pages DROP COLUMN validation;"
     "ALTER TABLE pages DROP COLUMN rejection_reason;"
     "ALTER TABLE pages DROP COLUMN text_print;"

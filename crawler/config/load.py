@@ -72,6 +72,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "obey-nofollow": checks.yes_or_no,
         "max-links-per-page": whole_number(1, 10_000_000),
         "tracking-parameters": checks.tracking_parameters,
+        "link-text": checks.yes_or_no,
     },
     "user-agent": {
         "crawler-name": checks.crawler_name,

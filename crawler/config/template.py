@@ -23,6 +23,7 @@ discovered-domain-requests = 50     # the same for domains outside the quality l
 # max-crawl-delay = 120000          # milliseconds; a domain whose robots.txt asks for more is skipped
 # obey-nofollow = true              # of a whole page (meta robots, X-Robots-Tag)
 # max-links-per-page = 10000
+# link-text = false                 # keep the text and rel of every link: for explain, candidates, exports
 # tracking-parameters = ["utm_*", "fbclid", "gclid", "mc_eid", "ref", "source"]
 
 [user-agent]                        # who you are, for the owners of the sites you visit

@@ -1,7 +1,8 @@
 """One line for a whole map: a hash that two maps share exactly if they say the same.
 
 Covered: every page with its state, title, status code and error slug; every rejected page with its word and the slug of
-its reason; every depth; every link with its kind; the blacklist and stub references; each domain's class and closure.
+its reason; every depth; every link with its kind; the blacklist and stub references; each domain's class and closure;
+texts and rels of links, where there are any.
 Left out: ids, clocks, runs, the wire forms
 of URLs, request counts and everything else that may differ between two crawls of one terrain.
 
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crawler.database.format import VALIDATION_SINCE
+from crawler.database.format import LINK_TEXTS_SINCE, VALIDATION_SINCE
 from crawler.database.reader import open_map
 from crawler.model.states import slug_of
 
@@ -43,6 +44,11 @@ _YOUNGER: dict[str, tuple[int, str]] = {  # (format that has them, …)
     "rejected": (
         VALIDATION_SINCE,
         "SELECT url, validation, rejection_reason FROM pages WHERE validation IN ('soft', 'hard')",
+    ),
+    "link-text": (
+        LINK_TEXTS_SINCE,
+        "SELECT a.url, b.url, t.text, t.rel FROM link_texts t JOIN links l ON l.id = t.id"
+        " JOIN pages a ON a.id = l.from_page_id JOIN pages b ON b.id = l.to_page_id",
     ),
 }
 _SLUGS = {"page": 4, "rejected": 2}  # the column of which only the slug counts

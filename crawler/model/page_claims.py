@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec import UNSET, UnsetType
+
 LONGEST_KEY = 16 * 1024  # characters of a key, where [traps] max-url-length is 0
 MOST_CHARACTERS = 4 * 1024 * 1024  # 10,000 links of 400 characters each; ordinary pages stay below a twentieth
 
@@ -58,10 +60,11 @@ def links_within(base: str, hrefs: Sequence[str]) -> int:
     return len(hrefs)
 
 
-def weight_of(base: str, hrefs: Sequence[str], longest: int) -> int:
-    """Characters of a page's addresses, at most: what it costs in memory to apply its result."""
+def weight_of(base: str, hrefs: Sequence[str], longest: int, texts: Sequence[str] | UnsetType = UNSET) -> int:
+    """Characters of a page's addresses and of their texts, at most: what it costs in memory to apply its result."""
     length = len(base) if len(base) <= longest else 0
-    return min(length * len(hrefs) + sum(map(len, hrefs)), MOST_CHARACTERS)
+    weight = min(length * len(hrefs) + sum(map(len, hrefs)), MOST_CHARACTERS)
+    return weight if texts is UNSET else weight + sum(map(len, texts))
 
 
 __all__ = [

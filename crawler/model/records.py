@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from crawler.model.states import VISITED
 from crawler.model.validity import REJECTED, Validity
@@ -83,6 +84,8 @@ class PageResult(_Record, frozen=True, tag="page"):
     in one line, so that no crash can keep one without the other. `truncated`: the compressed body ended before its
     stream did, and the page was read as far as it came. `validation` is the word for `pages.validation`; None: nothing
     was judged. `text_print`: pages that show the same have the same (`crawler.visit.validation.text_print`).
+    `texts` and `rels` are those of the hrefs, in their order; the rest of the hrefs has none. They are there if
+    [crawler] link-text asks for them, `rels` only if there is one.
     """
 
     run: Number
@@ -110,6 +113,8 @@ class PageResult(_Record, frozen=True, tag="page"):
     validation: str | None = None
     rejection_reason: str | None = None
     text_print: Number | None = None
+    texts: tuple[str, ...] | UnsetType = UNSET
+    rels: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def is_rejected(self) -> bool:
@@ -296,6 +301,7 @@ def identity(result: PageResult) -> tuple[int, str]:
 
 
 __all__ = [
+    "UNSET",
     "VERSION",
     "Closure",
     "DomainEvent",

@@ -35,6 +35,7 @@ class CrawlerSettings:
     obey_nofollow: bool = True  # page-level meta robots / X-Robots-Tag
     max_links_per_page: int = 10_000
     tracking_parameters: tuple[str, ...] = TRACKING_PARAMETERS
+    link_text: bool = False  # results carry the text and rel of every link
 
     def budget(self, *, is_quality: bool) -> int:
         """Requests to a domain in one run."""
@@ -193,7 +194,7 @@ class Config:
     def config_hash(self) -> str:
         """SHA-256 of every setting (paths and the like aside), as `runs.config_hash` keeps it."""
         everything: dict[str, object] = {
-            "crawler": replace(self.crawler, workers=0),  # how many do the work changes nothing that is checked
+            "crawler": _crawler(self.crawler),
             "user-agent": self.user_agent,
             "traps": _traps(self.traps),
             "quality": self.quality,
@@ -228,6 +229,14 @@ class Config:
         if self.validation.follow_rejected:
             rules["follow-rejected"] = True
         return _hash(rules)
+
+
+def _crawler(crawler: CrawlerSettings) -> dict[str, object]:
+    """The settings that count in a hash: not how many do the work, and what is younger only once it is changed."""
+    values = asdict(replace(crawler, workers=0))
+    if not crawler.link_text:
+        del values["link_text"]
+    return values
 
 
 def _traps(traps: TrapSettings) -> dict[str, object]:

@@ -179,6 +179,8 @@ wanted_of(enum Tag tag)
 typedef struct {
     uint64_t hash; /* never 0 where taken */
     Slice address;
+    int32_t number; /* its place among the addresses that are kept; -1: it was left out */
+    int32_t uses;   /* links that were reported with it */
 } Entry;
 
 typedef struct Chunk {
@@ -195,6 +197,10 @@ typedef struct {
 
 /* A number modulo 2^61 - 1. */
 #define PRIME ((UINT64_C(1) << 61) - 1)
+
+/* Links with one address that are reported; the first ones say most of it. */
+#define MOST_USES 4
+#define LONGEST_REL 512 /* bytes as written */
 
 /* Set in the hash of what is only the beginning of an address, so that it is never the same as a whole one. */
 #define CUT (UINT64_C(1) << 62)
@@ -316,8 +322,14 @@ typedef struct {
 
     Slice title, base; /* text is NULL where there is none */
     PyObject *addresses, *elements;
+    PyObject *links; /* NULL: they are not asked for */
     Py_ssize_t left_out;
     Seen seen;
+    Entry *added; /* of the address that was just added; valid until the next one is */
+
+    Py_ssize_t open_link; /* the number of the address whose link is open; -1: none is */
+    const byte *content;  /* of that link */
+    PyObject *open_rel;
 
     byte *frames;
     size_t frame_count, frame_room, open_svg, open_math;
@@ -532,6 +544,7 @@ clean(Scan *scan, Slice *href)
 static int
 add_address(Scan *scan, Slice href, int is_cut)
 {
+    scan->added = NULL;
     int has_fragment = clean(scan, &href);
     if (has_fragment < 0) {
         return -1;
@@ -547,6 +560,7 @@ add_address(Scan *scan, Slice href, int is_cut)
     uint64_t hash = hash_of(href, scan->key) | (is_cut ? CUT : 0);
     Entry *entry = place_of(seen->entries, seen->room, hash, href);
     if (entry->hash != 0) {
+        scan->added = entry;
         return 0;
     }
     int is_kept = !is_cut && PyList_GET_SIZE(scan->addresses) < scan->most &&
@@ -571,7 +585,9 @@ add_address(Scan *scan, Slice href, int is_cut)
     }
     entry->hash = hash;
     entry->address = href;
+    entry->number = is_kept ? (int32_t)(PyList_GET_SIZE(scan->addresses) - 1) : -1;
     seen->taken++;
+    scan->added = entry;
     return 0;
 }
 
@@ -614,14 +630,60 @@ report(Scan *scan, const byte *start, enum Tag tag, const Values *values)
     return failed;
 }
 
+/* Begins a link to the address that was just added, if links are asked for. */
 static int
-anchor(Scan *scan, const byte *start, const Values *values)
+begin_link(Scan *scan, const byte *content, const Values *values)
+{
+    Entry *entry = scan->added;
+    if (scan->links == NULL || entry == NULL || entry->number < 0 || entry->uses >= MOST_USES) {
+        return 0;
+    }
+    entry->uses++;
+    PyObject *rel = values->set & BIT(REL) ? text_of(scan, cut(values->value[REL], LONGEST_REL)) : Py_NewRef(Py_None);
+    if (rel == NULL) {
+        return -1;
+    }
+    Py_XSETREF(scan->open_rel, rel);
+    scan->open_link = entry->number;
+    scan->content = content;
+    return 0;
+}
+
+/* Ends the link that is open, if one is: its content ends here. */
+static int
+end_link(Scan *scan, const byte *end)
+{
+    if (scan->open_link < 0) {
+        return 0;
+    }
+    PyObject *link = Py_BuildValue("(nnnO)", scan->open_link, (Py_ssize_t)(scan->content - scan->data),
+                                   (Py_ssize_t)(end - scan->data), scan->open_rel);
+    scan->open_link = -1;
+    if (link == NULL) {
+        return -1;
+    }
+    int failed = PyList_Append(scan->links, link);
+    Py_DECREF(link);
+    return failed;
+}
+
+/* An `<a>` whose content begins at a place, or which has none. A link inside of another one ends that. */
+static int
+anchor(Scan *scan, const byte *start, const Values *values, const byte *content, int has_no_content)
 {
     if (scan->templates) {
         return 0;
     }
-    if ((values->set & (BIT(HREF) | BIT(DOWNLOAD))) == BIT(HREF) && add_href(scan, values->value[HREF]) < 0) {
+    if (end_link(scan, start) < 0) {
         return -1;
+    }
+    if ((values->set & (BIT(HREF) | BIT(DOWNLOAD))) == BIT(HREF)) {
+        if (add_href(scan, values->value[HREF]) < 0 || begin_link(scan, content, values) < 0) {
+            return -1;
+        }
+        if (has_no_content && end_link(scan, content) < 0) {
+            return -1;
+        }
     }
     return report(scan, start, A, values);
 }
@@ -650,13 +712,19 @@ has_word(Scan *scan, Slice value, const char *word)
 }
 
 static int
-link_element(Scan *scan, const Values *values)
+link_element(Scan *scan, const byte *start, const Values *values)
 {
     if ((values->set & (BIT(HREF) | BIT(REL))) != (BIT(HREF) | BIT(REL))) {
         return 0;
     }
     int is_canonical = has_word(scan, values->value[REL], "canonical");
-    return is_canonical <= 0 ? is_canonical : add_href(scan, values->value[HREF]);
+    if (is_canonical <= 0) {
+        return is_canonical;
+    }
+    if (end_link(scan, start) < 0 || add_href(scan, values->value[HREF]) < 0) {
+        return -1;
+    }
+    return begin_link(scan, start, values) < 0 ? -1 : end_link(scan, start);
 }
 
 static int
@@ -707,7 +775,7 @@ document_element(Scan *scan, const byte *start, enum Tag tag, const Values *valu
             scan->base = cut(values->value[HREF], scan->longest_value);
         }
     } else if (tag == LINK) {
-        failed = link_element(scan, values);
+        failed = link_element(scan, start, values);
     } else if (tag == META) {
         failed = refresh_element(scan, values);
     }
@@ -791,10 +859,10 @@ is_integration_point(Scan *scan, enum Tag tag, const Values *values)
 }
 
 static int
-foreign_element(Scan *scan, const byte *start, enum Tag tag, const Values *values)
+foreign_element(Scan *scan, const byte *start, enum Tag tag, const Values *values, const byte *at)
 {
     if (tag == A) {
-        return anchor(scan, start, values);
+        return anchor(scan, start, values, at, values->is_closed);
     }
     if (values->is_closed) {
         return 0;
@@ -1044,7 +1112,7 @@ html_element(Scan *scan, const byte *start, enum Tag tag, const Values *values, 
     int has_no_content = scan->is_xml && values->is_closed;
     int failed = 0;
     if (tag == A) {
-        failed = anchor(scan, start, values);
+        failed = anchor(scan, start, values, at, has_no_content);
     } else if (tag >= TITLE && tag <= TEXTAREA) {
         if (!has_no_content) {
             return raw_text(scan, at, tag);
@@ -1086,7 +1154,7 @@ start_tag(Scan *scan, const byte *start)
     }
     if (is_foreign(scan)) {
         if (tag != BREAKOUT && tag != OPENER && tag != META && !(tag == FONT && values.set)) {
-            return foreign_element(scan, start, tag, &values) < 0 ? NULL : at;
+            return foreign_element(scan, start, tag, &values, at) < 0 ? NULL : at;
         }
         leave_foreign(scan);
     }
@@ -1099,6 +1167,9 @@ end_tag(Scan *scan, const byte *start)
     enum Tag tag;
     const byte *at = read_name(scan, start + 2, &tag);
     at = behind_tag(scan, at);
+    if (tag == A && !scan->templates && end_link(scan, start) < 0) {
+        return NULL;
+    }
     if (tag == NOSCRIPT && scan->noscript_at >= 0 && (at < scan->end || scan->end[-1] == '>')) {
         scan->text_length = scan->noscript_at; /* browsers that run scripts do not show it */
         scan->noscript_at = -1;
@@ -1194,6 +1265,9 @@ run(Scan *scan)
                 break;
             }
             at = KIND[at[2]] & LETTER ? end_tag(scan, at) : behind(at + 2, end, ">", 1);
+            if (at == NULL) {
+                return -1;
+            }
         } else if (mark == '!') {
             at = declaration(scan, at);
         } else if (mark == '?') {
@@ -1202,7 +1276,7 @@ run(Scan *scan)
             at++;
         }
     }
-    return 0;
+    return end_link(scan, end);
 }
 
 static int
@@ -1236,10 +1310,12 @@ scan_pages(PyObject *module, PyObject *args)
     Py_buffer data;
     PyObject *names;
     Scan scan;
+    int has_links;
     memset(&scan, 0, sizeof scan);
-    if (!PyArg_ParseTuple(args, "y*npO!O(nnnn)O:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
+    scan.open_link = -1;
+    if (!PyArg_ParseTuple(args, "y*npO!O(nnnn)pO:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
                           &scan.refresh, &scan.longest_address, &scan.longest_value, &scan.most_elements,
-                          &scan.longest_text, &scan.in_attribute)) {
+                          &scan.longest_text, &has_links, &scan.in_attribute)) {
         return NULL;
     }
     PyObject *found = NULL;
@@ -1253,19 +1329,24 @@ scan_pages(PyObject *module, PyObject *args)
     scan.text = PyMem_Malloc((size_t)scan.longest_text + 1);
     scan.addresses = PyList_New(0);
     scan.elements = PyList_New(0);
+    PyObject *links = PyList_New(0);
+    scan.links = has_links ? links : NULL;
     if (scan.text == NULL) {
         PyErr_NoMemory();
-    } else if (scan.addresses != NULL && scan.elements != NULL && ask_for(&scan, names) == 0 && run(&scan) == 0) {
+    } else if (scan.addresses != NULL && scan.elements != NULL && links != NULL && ask_for(&scan, names) == 0 &&
+               run(&scan) == 0) {
         PyObject *title = bytes_or_none(scan.title), *base = bytes_or_none(scan.base);
         if (title != NULL && base != NULL) {
-            found = Py_BuildValue("(OOOnOy#)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
-                                  scan.text_length);
+            found = Py_BuildValue("(OOOnOy#O)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
+                                  scan.text_length, links);
         }
         Py_XDECREF(title);
         Py_XDECREF(base);
     }
     Py_XDECREF(scan.addresses);
     Py_XDECREF(scan.elements);
+    Py_XDECREF(links);
+    Py_XDECREF(scan.open_rel);
     Py_XDECREF(scan.held);
     forget(&scan.seen);
     PyMem_Free(scan.text);
@@ -1299,7 +1380,7 @@ prepare(PyObject *module)
     for (int i = 0; i < 2; i++) {
         key[i] = key[i] % (PRIME - 2) + 2;
     }
-    return PyModule_AddIntConstant(module, "CONTRACT", 2);
+    return PyModule_AddIntConstant(module, "CONTRACT", 3);
 }
 
 static PyMethodDef METHODS[] = {

@@ -11,6 +11,7 @@ def scan(
     elements: tuple[str, ...],
     refresh: Callable[[str], str | None],
     limits: Limits,
+    has_links: bool,
     in_attribute: Callable[[bytes], bytes],
     /,
 ) -> Found: ...

@@ -34,7 +34,7 @@ from crawler.model.messages import (
     RetryCounts,
 )
 from crawler.model.page_claims import longest_key
-from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
+from crawler.model.records import UNSET, Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
@@ -324,6 +324,7 @@ class _Flow:
             agent=self.agent,
             longest_base=self.longest_base,
             longest_text=self.validator.longest_text,
+            has_link_text=self.settings.link_text,
         )
 
     def _judge(self, answer: Response | None, page: Extracted | None) -> tuple[Validation | None, int | None]:
@@ -473,6 +474,7 @@ class _Flow:
     ) -> PageResult:
         job = self.job
         headers = answer.headers if answer else {}
+        contexts = page.contexts if page else None
         found, number = self._judge(answer, page)
         is_rejected = found is not None and found.word in REJECTED
         return PageResult(
@@ -500,6 +502,8 @@ class _Flow:
             validation=None if found is None else found.word.value,
             rejection_reason=None if found is None else found.reason,
             text_print=number,
+            texts=UNSET if contexts is None else _shortened([context.text for context in contexts]),
+            rels=_shortened([context.rel for context in contexts or ()]) or UNSET,
         )
 
     def _ended(
@@ -552,6 +556,12 @@ def _bare(base: str, href: str) -> str:
         return wire_of(target) if "@" in target.split("/", 3)[2] else href
     except UrlError:
         return _USERINFO.sub("", href)
+
+
+def _shortened(texts: Sequence[str]) -> tuple[str, ...]:
+    """The texts without the empty ones at their end: a result's texts may be fewer than its hrefs."""
+    last = next((place for place in range(len(texts), 0, -1) if texts[place - 1]), 0)
+    return tuple(texts[:last])
 
 
 def _short(text: str | None) -> str | None:

@@ -13,24 +13,23 @@ from dataclasses import dataclass
 
 import ada_url
 
+from crawler.model.link_context import LinkContext, merged_rel
 from crawler.model.page_claims import LONGEST_KEY, links_within
+from crawler.visit.clean_text import cleaned
 from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
-from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, scan
+from crawler.visit.link_text import link_text
+from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, scan
 
 LONGEST_TITLE = 500
 LONGEST_HREF = LONGEST_ADDRESS
+LONGEST_REL = 512  # of one link
 
 _OUTSIDE = "".join(map(chr, range(0x21)))  # stripped from both ends by the URL standard
 _REFRESH = re.compile(
     r"[\t\n\f\r ]*(?:\d+(?:\.[\d.]*)?|\.[\d.]*)(?:[\t\n\f\r ]*[;,]|[\t\n\f\r ])[\t\n\f\r ]*"
     r"(?:url[\t\n\f\r ]*=[\t\n\f\r ]*)?(?:\"([^\"]*)|'([^']*)|(.*))",
     re.IGNORECASE | re.DOTALL,
-)
-# Never shown to anyone: controls (terminal escapes begin with one), direction marks, surrogates and the like.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _DIRECTIVES_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -41,6 +40,7 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 class Extracted:
     """The facts of one page. `base` is absolute; `hrefs` are stripped, without fragments, in order, each once.
 
+    `contexts` are what the page says about each of them, if that was asked for; else None.
     `links_cut` counts the addresses that were left out: beyond the limit, or too long to be one. `text` is the
     beginning of the text that is shown, as the scanner gives it (`Scan.text`).
     """
@@ -51,6 +51,7 @@ class Extracted:
     nofollow: bool
     links_cut: int
     text: bytes = b""
+    contexts: tuple[LinkContext, ...] | None = None
 
 
 def extract(
@@ -62,6 +63,7 @@ def extract(
     agent: str | None = None,
     longest_base: int = LONGEST_KEY,
     longest_text: int = LONGEST_TEXT,
+    has_link_text: bool = False,
 ) -> Extracted:
     """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises.
 
@@ -69,20 +71,38 @@ def extract(
     """
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
-    page = scan(_in_utf8(body, encoding), max_links, refresh_target, is_xml=is_xml, longest_text=longest_text)
-    hrefs = page.addresses
+    data = _in_utf8(body, encoding)
+    page = scan(data, max_links, refresh_target, is_xml=is_xml, longest_text=longest_text, has_links=has_link_text)
+    written = hrefs = page.addresses
     if not body.isascii():
-        hrefs = list(dict.fromkeys(href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs))
+        written = [href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs]
+        hrefs = list(dict.fromkeys(written))
     base = url if page.base is None else _resolve_base(page.base, url, longest_base)
     kept = links_within(base, hrefs)
     return Extracted(
-        title=None if page.title is None else clean_title(page.title) or None,
+        title=None if page.title is None else cleaned(page.title, LONGEST_TITLE) or None,
         base=base,
         hrefs=tuple(hrefs[:kept]),
         nofollow=_says_nofollow(page.elements, agent),
         links_cut=page.left_out + len(hrefs) - kept,
         text=page.text,
+        contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
     )
+
+
+def _contexts(
+    data: bytes, links: list[Link], written: list[str], hrefs: list[str], is_xml: bool
+) -> tuple[LinkContext, ...]:
+    """The text and rel of each href. `links` name their addresses by their places in `written`."""
+    texts: dict[str, str] = {}
+    rels: dict[str, list[str]] = {}
+    for number, start, end, rel in links:
+        href = written[number]
+        if not texts.get(href):
+            texts[href] = link_text(data, start, end, is_xml=is_xml)
+        rels.setdefault(href, []).append("" if rel is None else cleaned(rel, LONGEST_REL))
+    together = {href: merged_rel(found) for href, found in rels.items() if any(found)}
+    return tuple([LinkContext(texts.get(href, ""), together.get(href, "")) for href in hrefs])
 
 
 def _xml_encoding(body: bytes, content_type: str | None) -> str:
@@ -207,13 +227,6 @@ _PYTHON_NAMES = {
     "big5": "big5hkscs",
     "gbk": "gb18030",
 }
-
-
-def clean_title(text: str) -> str:
-    """A title that is safe on a terminal and in a file: one line, no controls, at most 500 characters."""
-    # Enough for any title once its spaces are collapsed, and quick about one of a megabyte.
-    words = _UNSAFE.sub("", text[: LONGEST_TITLE * 40]).split()
-    return " ".join(words)[:LONGEST_TITLE].rstrip()
 
 
 def refresh_target(value: str) -> str | None:

@@ -12,7 +12,8 @@ from functools import lru_cache
 from crawler.visit.references import in_attribute
 
 Element = tuple[int, str, dict[str, str]]
-Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes]
+Link = tuple[int, int, int, str | None]
+Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, list[Link]]
 Limits = tuple[int, int, int, int]  # longest address, longest value, most elements, longest text
 
 _SPACES = b"\t\n\x0c\r "
@@ -25,8 +26,8 @@ _SEPARATORS = rb"[%b/]*+" % _S
 _TO_THE_END = rb"(?:%b%b)*+%b" % (_SEPARATORS, _ATTRIBUTE, _SEPARATORS)
 _AFTER_NAME = rb"[%b/>]" % _S
 
-_TAG_NAME = re.compile(rb"[^%b/>]*+" % _S)
-_REST_OF_TAG = re.compile(_TO_THE_END + rb"(>?)")
+TAG_NAME = re.compile(rb"[^%b/>]*+" % _S)
+REST_OF_TAG = re.compile(_TO_THE_END + rb"(>?)")
 _COMMENT_END = re.compile(rb"--!?>")
 _PREFIXES = rb"(?:[^%b/><:]*+:)*+" % _S  # of a name in XML
 _DOCTYPE_MARK = re.compile(rb"[\"'\[\]>]|<!--|<\?")
@@ -37,6 +38,9 @@ _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
 _CANONICAL = re.compile(rb"(?:\A|[%b])canonical(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
 _WORD = re.compile(rb"[^\t\n\v\f\r ]++")
+
+_MOST_USES = 4  # links with one address that are reported; the first ones say most of it
+_LONGEST_REL = 512  # bytes as written
 
 _RAW = frozenset({b"script", b"style", b"xmp", b"iframe", b"noembed", b"noframes", b"textarea", b"title"})
 _ATTRIBUTES = {
@@ -81,9 +85,10 @@ def scan(
     elements: tuple[str, ...],
     refresh: Callable[[str], str | None],
     limits: Limits,
+    has_links: bool,
 ) -> Found:
     """As `scanner.scan`; the title and base are as written, without references resolved."""
-    return _Scan(data, most, is_xml, elements, refresh, limits).run()
+    return _Scan(data, most, is_xml, elements, refresh, limits, has_links).run()
 
 
 def address_of(href: bytes) -> bytes | None:
@@ -105,18 +110,20 @@ def _address_and_mark(href: bytes) -> tuple[bytes | None, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _between(is_xml: bool, elements: tuple[str, ...]) -> re.Pattern[bytes]:
+def _between(is_xml: bool, elements: tuple[str, ...], has_links: bool) -> re.Pattern[bytes]:
     """Input that is skipped outside of foreign content and templates: text, and tags without interest."""
     names = {b"a", b"base", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
     names |= {name.encode() for name in elements}
     prefix = rb"(?:[^%b/>:]*+:)*+" % _S if is_xml else b""
     wanted = rb"%b(?i:%b)%b" % (prefix, b"|".join(sorted(names)), _AFTER_NAME)
-    tag = rb"(?:/[A-Za-z]|(?=[A-Za-z])(?!%b))[^%b/>]*+%b>" % (wanted, _S, _TO_THE_END)
+    # The end of a link is of interest where its content is.
+    other = rb"(?!%b(?i:a)%b)" % (prefix, _AFTER_NAME) if has_links else b""
+    tag = rb"(?:/%b[A-Za-z]|(?=[A-Za-z])(?!%b))[^%b/>]*+%b>" % (other, wanted, _S, _TO_THE_END)
     return re.compile(rb"(?:[^<]++|<(?:%b|(?![A-Za-z/!?])))*+" % tag)
 
 
 @lru_cache(maxsize=64)
-def _attribute(names: tuple[bytes, ...]) -> re.Pattern[bytes]:
+def attribute_pattern(names: tuple[bytes, ...]) -> re.Pattern[bytes]:
     """The next of these attributes (groups 1 to 4), or a tag's end (separators in 5, `>` in 6)."""
     wanted = b"|".join(names)
     others = rb"(?:%b(?!(?i:%b)[%b/>=])%b)*+" % (_SEPARATORS, wanted, _S, _ATTRIBUTE)
@@ -149,6 +156,7 @@ class _Scan:
         elements: tuple[str, ...],
         refresh: Callable[[str], str | None],
         limits: Limits,
+        has_links: bool,
     ) -> None:
         self._data = data
         self._end = len(data)
@@ -158,18 +166,22 @@ class _Scan:
         self._refresh = refresh
         self._longest_address, self._longest_value, self._most_elements, longest_text = limits
         self._longest_text = min(longest_text, len(data))
-        self._between = _between(is_xml, tuple(sorted(self._elements)))
-        self._patterns = {name: _attribute(names) for name, names in _ATTRIBUTES.items()}
-        if "a" in self._elements:
-            self._patterns[b"a"] = _attribute((b"href", b"download", b"rel"))
-        self._none = _attribute(())
+        self._has_links = has_links
+        self._between = _between(is_xml, tuple(sorted(self._elements)), has_links)
+        self._patterns = {name: attribute_pattern(names) for name, names in _ATTRIBUTES.items()}
+        if has_links or "a" in self._elements:
+            self._patterns[b"a"] = attribute_pattern((b"href", b"download", b"rel"))
+        self._none = attribute_pattern(())
         self._title: bytes | None = None
         self._base: bytes | None = None
-        self._addresses: dict[bytes, None] = {}
+        self._addresses: dict[bytes, int] = {}  # each with its number
         self._left_out: set[int] = set()  # hashes are enough to count
         self._records: list[Element] = []
         self._shown = bytearray()
         self._noscript_at: int | None = None  # the text's length where a `<noscript>` began
+        self._links: list[Link] = []
+        self._uses: dict[int, int] = {}  # of addresses, by number
+        self._open_link: tuple[int, int, str | None] | None = None  # (number of its address, its content, its rel)
         self._frames: list[bytes] = []
         self._open = {b"svg": 0, b"math": 0}
         self._templates = 0
@@ -188,8 +200,9 @@ class _Scan:
                 found = self._between.match(data, position)
                 position = end if found is None else found.end()
             position = self._markup(position)
+        self._end_link(end)
         addresses = [address.decode("utf-8", "replace") for address in self._addresses]
-        return self._title, self._base, addresses, len(self._left_out), self._records, bytes(self._shown)
+        return self._title, self._base, addresses, len(self._left_out), self._records, bytes(self._shown), self._links
 
     def _is_reading_text(self) -> bool:
         return len(self._shown) < self._longest_text or self._noscript_at is not None
@@ -258,13 +271,16 @@ class _Scan:
         return self._end
 
     def _name(self, position: int) -> tuple[bytes, int]:
-        found = _TAG_NAME.match(self._data, position)
+        found = TAG_NAME.match(self._data, position)
         assert found is not None
         name = found[0].lower()
         return (name.rpartition(b":")[2] if self._is_xml else name), found.end()
 
     def _end_tag(self, position: int) -> int:
+        start = position
         name, position = self._name(position + 2)
+        if name == b"a" and not self._templates:
+            self._end_link(start)
         position = self._behind_tag(position)
         if position < self._end or self._data.endswith(b">"):
             if name == b"noscript" and self._noscript_at is not None:
@@ -275,7 +291,7 @@ class _Scan:
         return position
 
     def _behind_tag(self, position: int) -> int:
-        found = _REST_OF_TAG.match(self._data, position)
+        found = REST_OF_TAG.match(self._data, position)
         return self._end if found is None else found.end()
 
     def _close(self, name: bytes) -> None:
@@ -328,14 +344,14 @@ class _Scan:
         is_closed = found[5].endswith(b"/")
         if self._frames and self._frames[-1] in _FOREIGN:
             if name not in _BREAKOUT and not (name == b"font" and values):
-                self._foreign(start, name, values, is_closed)
+                self._foreign(start, name, values, is_closed, position)
                 return position
             self._leave_foreign()
         return self._html(start, name, values, is_closed, position)
 
-    def _foreign(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool) -> None:
+    def _foreign(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool, position: int) -> None:
         if name == b"a":
-            self._anchor(start, values)
+            self._anchor(start, values, position, is_closed)
         elif not is_closed and (name in _FOREIGN or self._is_integration_point(name, values)):
             self._push(name)
 
@@ -347,7 +363,7 @@ class _Scan:
 
     def _html(self, start: int, name: bytes, values: dict[bytes, bytes], is_closed: bool, position: int) -> int:
         if name == b"a":
-            self._anchor(start, values)
+            self._anchor(start, values, position, self._is_xml and is_closed)
         elif name in _RAW:
             if not (self._is_xml and is_closed):
                 return self._raw_text(name, position)
@@ -410,17 +426,37 @@ class _Scan:
                 self._base = values[b"href"][: self._longest_value]
         elif name == b"link":
             if b"href" in values and _CANONICAL.search(self._resolved(values.get(b"rel", b""))):
-                self._add_href(values[b"href"])
+                self._end_link(start)
+                number = self._add_href(values[b"href"])
+                self._begin_link(number, start, values)
+                self._end_link(start)
         elif name == b"meta":
             self._meta(values)
         self._report(start, name, values)
 
-    def _anchor(self, start: int, values: dict[bytes, bytes]) -> None:
+    def _anchor(self, start: int, values: dict[bytes, bytes], content: int, has_no_content: bool) -> None:
+        """A link inside of another one ends that."""
         if self._templates:
             return
+        self._end_link(start)
         if b"href" in values and b"download" not in values:
-            self._add_href(values[b"href"])
+            self._begin_link(self._add_href(values[b"href"]), content, values)
+            if has_no_content:
+                self._end_link(content)
         self._report(start, b"a", values)
+
+    def _begin_link(self, number: int | None, content: int, values: dict[bytes, bytes]) -> None:
+        if not self._has_links or number is None or self._uses.get(number, 0) >= _MOST_USES:
+            return
+        self._uses[number] = self._uses.get(number, 0) + 1
+        rel = self._text(values[b"rel"][:_LONGEST_REL]) if b"rel" in values else None
+        self._open_link = (number, content, rel)
+
+    def _end_link(self, end: int) -> None:
+        if self._open_link is not None:
+            number, content, rel = self._open_link
+            self._links.append((number, content, end, rel))
+            self._open_link = None
 
     def _meta(self, values: dict[bytes, bytes]) -> None:
         kind = self._resolved(values.get(b"http-equiv", b"")).strip(_SPACES).lower()
@@ -429,22 +465,25 @@ class _Scan:
             if target is not None:
                 self._add(target.encode("utf-8", "replace"), is_cut=False)
 
-    def _add_href(self, value: bytes) -> None:
+    def _add_href(self, value: bytes) -> int | None:
         is_cut = len(value) > self._longest_value
-        self._add(self._resolved(value), is_cut=is_cut)
+        return self._add(self._resolved(value), is_cut=is_cut)
 
-    def _add(self, href: bytes, *, is_cut: bool) -> None:
+    def _add(self, href: bytes, *, is_cut: bool) -> int | None:
+        """The number of the address, if it is kept."""
         address, mark = _address_and_mark(href)
         if address is None:
-            return
+            return None
         if is_cut and not mark:  # only the beginning of an address, and never the same as a whole one
             self._left_out.add(hash(address + b"#"))
-        elif address in self._addresses:
-            return
-        elif len(self._addresses) < self._most and len(address) <= self._longest_address:
-            self._addresses[address] = None
-        else:
-            self._left_out.add(hash(address))
+            return None
+        number = self._addresses.get(address)
+        if number is not None:
+            return number
+        if len(self._addresses) < self._most and len(address) <= self._longest_address:
+            return self._addresses.setdefault(address, len(self._addresses))
+        self._left_out.add(hash(address))
+        return None
 
     def _report(self, start: int, name: bytes, values: dict[bytes, bytes]) -> None:
         tag = name.decode("latin-1")

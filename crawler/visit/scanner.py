@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from crawler.visit import pure_scanner
-from crawler.visit.pure_scanner import Element, address_of
+from crawler.visit.pure_scanner import Element, Link, address_of
 from crawler.visit.references import in_attribute, in_text
 
-__all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Scan", "address_of", "scan"]
+__all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Link", "Scan", "address_of", "scan"]
 
-CONTRACT = 2  # what `_scanner.c` must say too: a build left over from other sources is not used
+CONTRACT = 3  # what `_scanner.c` must say too: a build left over from other sources is not used
 LONGEST_ADDRESS = 64 * 1024  # bytes
 LONGEST_VALUE = 80 * 1024  # bytes as written of a title or an attribute; the rest is cut off, which keeps memory small
 MOST_ELEMENTS = 10_000  # reported of one page
@@ -62,7 +62,10 @@ class Scan:
     to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long. `title` and
     `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of the tag,
     name, attributes), for the names asked for. `text` is the beginning of the text that is shown: one space between
-    words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`.
+    words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`. `links`, if
+    asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
+    four, in document order. A link's content ends with `</a>`, and where another link begins; that of a canonical link
+    is empty.
     """
 
     title: str | None
@@ -71,6 +74,7 @@ class Scan:
     left_out: int
     elements: list[Element]
     text: bytes
+    links: list[Link]
 
 
 def scan(
@@ -81,6 +85,7 @@ def scan(
     is_xml: bool = False,
     elements: tuple[str, ...] = ("meta",),
     longest_text: int = LONGEST_TEXT,
+    has_links: bool = False,
 ) -> Scan:
     """Read a page in UTF-8 (bytes that are not become U+FFFD), keeping `most` addresses.
 
@@ -88,10 +93,10 @@ def scan(
     """
     limits = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS, longest_text)
     if compiled is None:
-        found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits)
+        found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits, has_links)
     else:
-        found = compiled.scan(data, most, is_xml, elements, refresh, limits, in_attribute)
-    title, base, addresses, left_out, reported, text = found
+        found = compiled.scan(data, most, is_xml, elements, refresh, limits, has_links, in_attribute)
+    title, base, addresses, left_out, reported, text, links = found
     if title is not None and is_xml:
         title = title.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     return Scan(
@@ -101,4 +106,5 @@ def scan(
         left_out=left_out,
         elements=reported,
         text=text,
+        links=links,
     )

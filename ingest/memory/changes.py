@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crawler.model.link_context import LinkContext
 from crawler.model.records import DomainEvent, RunEvent
 from crawler.workspace.log import Cursor, Damage
 from ingest.memory.map_rows import MapDomain, MapPage
@@ -33,6 +34,7 @@ class Changes:
         self.moved_up: dict[int, int] = {}  # domain → least depth among its waiting pages that moved
         self.closed_pages: list[int] = []  # pages that closures ended; known when the closures are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
+        self.link_contexts: dict[int, dict[int, LinkContext]] = {}  # from page → to page → text and rel, if any
         self.relinked: set[int] = set()  # those of them that have had links before
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
         self.visits: list[Visit] = []

@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from itertools import chain
 
-from crawler.database.ids import pair_sql
+from crawler.database.ids import pair_id, pair_sql
 from ingest.memory.changes import Changes
 from ingest.memory.page_index import BLACKLISTED, STUBBED
 from ingest.sqlite.domain_sums import DomainSums
@@ -35,9 +35,30 @@ class LinkWriter:
             " ON CONFLICT(id) DO UPDATE SET last_run = excluded.last_run, kind = excluded.kind",
             [row for row in found if row[0] in done.relinked],
         )
+        self._write_contexts(done)
         self._sums.add_visits(done.visits)
         if done.ends_run:
             self._sums.write_all()
+
+    def _write_contexts(self, done: Changes) -> None:
+        """The texts of a page's links replace those of its visit before; links that are gone keep theirs."""
+        if not done.link_contexts:
+            return
+        self._db.executemany(
+            f"DELETE FROM link_texts WHERE id IN (SELECT {pair_sql('?1', 'value')} FROM json_each(?2))",
+            [
+                (source, json_list(sorted(done.links[source][1])))
+                for source in sorted(done.link_contexts.keys() & done.relinked)
+            ],
+        )
+        self._db.executemany(
+            "INSERT INTO link_texts VALUES (?, nullif(?, ''), nullif(?, ''))",
+            [
+                (pair_id(source, target), *context)
+                for source, contexts in sorted(done.link_contexts.items())
+                for target, context in sorted(contexts.items())
+            ],
+        )
 
     def write_references(self, done: Changes, run: int) -> None:
         for listed, urls, referrers in (

@@ -55,8 +55,8 @@ CREATE TABLE run_settings (                    -- as recorded when the run start
 );
 """
 
-# New in format 5: the circuit breakers of domains.
-SINCE_FORMAT_4 = """
+# New in format 5: the circuit breakers of domains, the texts of links.
+SINCE_FORMAT_4 = f"""
 CREATE TABLE breakers (                        -- of domains whose breaker was not closed all the time
     id              INTEGER PRIMARY KEY,       -- = domain_states.id
     run             INTEGER NOT NULL,
@@ -64,6 +64,11 @@ CREATE TABLE breakers (                        -- of domains whose breaker was n
     changes         INTEGER NOT NULL,          -- of state, in that run
     changed_at      TEXT NOT NULL,
     detail          TEXT                       -- the reason of the last change
+);
+CREATE TABLE link_texts (                      -- of links whose page was read with [crawler] link-text
+    id              INTEGER PRIMARY KEY,       -- = links.id: from_page_id << {PAIR_BITS} | to_page_id
+    text            TEXT,                      -- trimmed to 120 characters
+    rel             TEXT
 );
 """
 
@@ -296,8 +301,9 @@ CREATE VIEW IF NOT EXISTS v_links AS
 SELECT source.url AS from_url, target.url AS to_url, source.domain AS from_domain, target.domain AS to_domain,
        CASE l.kind WHEN {LINK_FOLLOWED} THEN 'followed' WHEN {LINK_NOT_FOLLOWED} THEN 'nofollow' ELSE 'redirect' END
        AS link,
-       l.discovered_run AS first_run, l.last_run, l.from_page_id, l.to_page_id
-FROM links l JOIN pages source ON source.id = l.from_page_id JOIN pages target ON target.id = l.to_page_id""",
+       l.discovered_run AS first_run, l.last_run, l.from_page_id, l.to_page_id, t.text, t.rel
+FROM links l JOIN pages source ON source.id = l.from_page_id JOIN pages target ON target.id = l.to_page_id
+LEFT JOIN link_texts t ON t.id = l.id""",
     "v_domain_links": """
 CREATE VIEW IF NOT EXISTS v_domain_links AS
 SELECT source.domain AS from_domain, target.domain AS to_domain, source.class AS from_class, target.class AS to_class,

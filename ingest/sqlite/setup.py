@@ -65,6 +65,10 @@ def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
         run, status = last_run(db)
         if status == "completed" and version != "4":  # its figures can still be counted; those of earlier runs cannot
             count_figures(db, run)
+        for name, sql in READING_VIEWS.items():  # those that are there, as they are now
+            if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
+                db.execute(f"DROP VIEW {name}")
+                db.execute(sql)
         set_meta(db, "schema_version", str(SCHEMA_VERSION))
         db.execute("COMMIT")
     elif version != str(SCHEMA_VERSION):

@@ -14,10 +14,9 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.rules.lists import Classifier
-from reporter.candidates import REFERRERS, reasons
+from reporter.candidates import REFERRERS, reasons, sample_referrers
 from reporter.explain.config_lines import line_of
 from reporter.explain.domain_facts import DomainExplanation
-from reporter.figures import Referrer
 from reporter.queries import candidate_rows, domain_links, one_page, overview
 
 _LISTS = {"quality": "quality", "blacklisted": "blacklist", "stubbed": "stub"}
@@ -56,7 +55,6 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
     domain_links.mark_quality(reader, overview.domains(reader).values())
     linked = next((each for each in domain_links.linked_by_quality(reader) if each[0] == row.id), (row.id, 0, 0))
     samples = candidate_rows.referrers(reader, run, REFERRERS).get(row.id, [])
-    urls = one_page.urls_of(reader, {page for pair in samples for page in pair})
     is_current = row.run == run
     states = candidate_rows.counted_states(pages).get(row.id, Counter())
     return facts.known(
@@ -76,5 +74,5 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         crawl_delay=row.crawl_delay,
         quality_domains=linked[1],
         links=linked[2],
-        referrers=tuple(Referrer(urls[a][0], urls[b][0]) for a, b in samples),
+        referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
     )

@@ -115,7 +115,7 @@ def _links_words(facts: DomainExplanation) -> str:
     if not facts.quality_domains:
         return "no other quality domain"
     lines = [f"{counted(facts.quality_domains, 'quality domain')}, {counted(facts.links, 'link')}"]
-    lines += [f"{plain(each.page, 200)} -> {plain(each.target, 200)}" for each in facts.referrers]
+    lines += [each.words for each in facts.referrers]
     return "\n".join(lines)
 
 

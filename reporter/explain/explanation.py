@@ -29,6 +29,7 @@ from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
 from reporter.explain.turn import Turn, turn_of
 from reporter.queries import one_page, overview, waiting_line
+from reporter.queries.link_texts import link_contexts
 from reporter.queries.rows import DomainRow, PageRow
 
 _LINKS = 20  # pages that link here, named at most
@@ -156,7 +157,9 @@ def _links_here(reader: MapReader | None, page: PageRow | None) -> tuple[tuple[L
     first = list(itertools.islice(rows, _LINKS))
     total = len(first) + sum(1 for _ in rows)
     urls = one_page.urls_of(reader, (number for number, _ in first))
-    return tuple(LinkHere(urls[number][0], _WORDS.get(kind, "link")) for number, kind in first), total
+    contexts = link_contexts(reader, ((number, page.id) for number, _ in first))
+    here = [(urls[n][0], _WORDS.get(kind, "link"), *contexts.get((n, page.id), ())) for n, kind in first]
+    return tuple(LinkHere(*facts) for facts in here), total
 
 
 def _robots(config: Config, row: tuple[DomainRow, str | None, str | None] | None, wire: str) -> Robots:

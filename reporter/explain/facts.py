@@ -42,6 +42,8 @@ class Robots:
 class LinkHere:
     url: str
     kind: str  # link | nofollow | redirect
+    text: str = ""  # of the link, where known
+    rel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from crawler.model.link_context import LinkContext
 from crawler.model.shown_text import counted, plain
 from reporter.figures import is_listed, whole_seconds
 
@@ -109,7 +110,9 @@ def _links_words(facts: Explanation) -> str:
         return "no page in the map (a seed, or its links are gone)"
     marks = {"link": "", "nofollow": "  (not followed)", "redirect": "  (redirect)"}
     lines = [counted(facts.linked_from_total, "page")]
-    lines += [plain(link.url, 200) + marks[link.kind] for link in facts.linked_from[:_LINKS_SHOWN]]
+    for link in facts.linked_from[:_LINKS_SHOWN]:
+        about = LinkContext(link.text, link.rel).words
+        lines.append(plain(link.url, 200) + marks[link.kind] + (f"  {plain(about)}" if about else ""))
     if facts.linked_from_total > _LINKS_SHOWN:
         lines.append(f"... and {counted(facts.linked_from_total - _LINKS_SHOWN, 'more page')}")
     return "\n".join(lines)

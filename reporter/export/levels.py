@@ -48,7 +48,13 @@ class PageGraph:
             ("in_degree", "integer"),
             ("out_degree", "integer"),
         ),
-        edge=(("link", "string"), ("first_run", "integer"), ("last_run", "integer")),
+        edge=(
+            ("link", "string"),
+            ("first_run", "integer"),
+            ("last_run", "integer"),
+            ("text", "string"),
+            ("rel", "string"),
+        ),
     )
 
     def __init__(self, reader: MapReader, filters: Filters) -> None:
@@ -66,9 +72,9 @@ class PageGraph:
             yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))
 
     def edges(self, *, is_named: bool = False) -> Iterator[Edge]:
-        for source, target, kind, first, last, *ends in self._rows.links(is_named=is_named):
+        for source, target, kind, first, last, text, rel, *ends in self._rows.links(is_named=is_named):
             names = (ends[0], ends[1]) if is_named else None
-            yield Edge(f"p{source}", f"p{target}", 1, (_LINK_WORDS[kind], first, last), names)
+            yield Edge(f"p{source}", f"p{target}", 1, (_LINK_WORDS[kind], first, last, text, rel), names)
 
 
 class _Depths:

@@ -10,6 +10,7 @@ from typing import Any
 from crawler.database.ids import ORIGIN_BITS, pairs_of
 from crawler.database.reader import MapReader
 from reporter.queries.domain_links import domains_around
+from reporter.queries.link_texts import has_link_texts
 from reporter.queries.one_page import has_reverse_index, truncated_column
 
 
@@ -84,7 +85,7 @@ class ExportRows:
     def links(self, *, is_named: bool = False) -> Iterator[tuple[Any, ...]]:
         """Links both ends of which pass, by their ends.
 
-        (from page, to page, kind, first run, last run, and if `is_named` the URLs of both, else None)
+        (from page, to page, kind, first run, last run, text, rel, and if `is_named` the URLs of both, else None)
         """
         near, values = self._page_condition("f")
         far, more = self._page_condition("t")
@@ -106,8 +107,13 @@ class ExportRows:
             source = "FROM links l"
         passing = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         names = "f.url, t.url" if is_named else "NULL, NULL"
+        texts = "NULL, NULL"
+        if has_link_texts(self._reader):
+            texts = "x.text, x.rel"
+            source += " LEFT JOIN link_texts x ON x.id = l.id"
         return self._reader.rows(
-            f"SELECT l.from_page_id, l.to_page_id, l.kind, l.discovered_run, l.last_run, {names} {source} {passing}"
+            f"SELECT l.from_page_id, l.to_page_id, l.kind, l.discovered_run, l.last_run, {texts}, {names}"
+            f" {source} {passing}"
             f" ORDER BY {'f.id, l.id' if near else 'l.id'}",
             [*values, *more],
         )

@@ -22,7 +22,19 @@ from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import subdomains, traps
-from crawler.visit import content_types, encoding, flow, html, pure_scanner, references, robots, sitemap, validation
+from crawler.visit import (
+    clean_text,
+    content_types,
+    encoding,
+    flow,
+    html,
+    link_text,
+    pure_scanner,
+    references,
+    robots,
+    sitemap,
+    validation,
+)
 from reporter import escape
 
 SCREEN = 32 * 1024
@@ -86,6 +98,10 @@ def judged(raw: bytes, text: bytes = b"", status: int = 200) -> object:
     return validation.Validator(ValidationSettings()).judge(Response(status, {}, raw), found)
 
 
+def scan_all(raw: bytes, most: int, elements: tuple[str, ...]) -> object:
+    return pure_scanner.scan(raw, most, False, elements, html.refresh_target, _LIMITS, True)
+
+
 READERS: dict[str, dict[str, Reader]] = {
     "crawler.visit.html": {
         "page": data(page),
@@ -93,7 +109,6 @@ READERS: dict[str, dict[str, Reader]] = {
         "links in big5": data(lambda raw: page(b'<a href="?' + raw[:60_000] + b'">', charset="big5")),
         "refresh": html.refresh_target,
         "nofollow": html.header_says_nofollow,
-        "title": html.clean_title,
     },
     "crawler.visit.encoding": {
         "late meta": data(lambda raw: encoding.find_encoding(b" " * 1024 + raw + b" charset=", None)),
@@ -114,8 +129,8 @@ READERS: dict[str, dict[str, Reader]] = {
         "sniff": data(lambda raw: content_types.is_html(None, raw)),
     },
     "crawler.visit.pure_scanner": {
-        "scan": data(lambda raw: pure_scanner.scan(raw, 10_000, False, ("meta",), html.refresh_target, _LIMITS)),
-        "address": data(lambda raw: pure_scanner.scan(b"<a href=" + raw, 10, False, (), html.refresh_target, _LIMITS)),
+        "scan": data(lambda raw: scan_all(raw, 10_000, ("meta",))),
+        "address": data(lambda raw: scan_all(b"<a href=" + raw, 10, ())),
     },
     "crawler.visit.robots": {
         "file": lambda text: robots.parse(text),
@@ -150,6 +165,11 @@ READERS: dict[str, dict[str, Reader]] = {
     },
     "crawler.rules.subdomains": {"registered": lambda text: subdomains.registered_domain(text[:LONGEST_HOST])},
     "crawler.model.page_claims": {"length": page_claims.whole_length},
+    "crawler.visit.clean_text": {"title": lambda text: clean_text.cleaned(text, 10**9)},
+    "crawler.visit.link_text": {
+        "text": data(lambda raw: link_text.link_text(raw, 0, len(raw))),
+        "whole": data(lambda raw: list(link_text._pieces(raw, True))),
+    },
     "crawler.model.shown_text": {"plain": lambda text: shown_text.plain(text, 10**9)},
     "reporter.escape": {
         "markdown": lambda text: escape.markdown(text, 10**9),

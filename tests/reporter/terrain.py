@@ -96,6 +96,10 @@ class MapBuilder:
                 f"UPDATE {self.listed[target]}_urls SET reference_count = reference_count + 1 WHERE id = ?", (b,)
             )
 
+    def link_text(self, source: str, target: str, text: str, rel: str | None = None) -> None:
+        pair = self.pages[source] << 32 | self.pages[target]
+        self.db.execute("INSERT INTO link_texts VALUES (?, ?, ?)", (pair, text, rel))
+
     def save(self, reverse_index: bool = False, max_depth: int = 3, unsummed: Iterable[str] = ()) -> Path:
         """`unsummed`: pages that were visited a moment ago."""
         if not self.db.execute("SELECT count(*) FROM runs").fetchone()[0]:

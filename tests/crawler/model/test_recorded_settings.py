@@ -58,3 +58,12 @@ def test_each_change_is_one_line() -> None:
     assert recorded_settings.changes(before, after) == [
         *("blacklist: − a.test", "blacklist: + b.test", "crawler.max-depth: 2 → 3"),
     ]
+
+
+def test_a_setting_that_is_younger_than_a_record_is_no_change_at_its_default() -> None:
+    old = recorded_settings.flat(Config())
+    del old["crawler.link-text"]
+    assert recorded_settings.changes(old, recorded_settings.flat(Config())) == []
+    asked = Config(crawler=CrawlerSettings(link_text=True))
+    assert recorded_settings.changes(old, recorded_settings.flat(asked)) == ["crawler.link-text: false → true"]
+    assert asked.config_hash != Config().config_hash and asked.map_hash == Config().map_hash

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
-from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
+from crawler.model.records import UNSET, Closure, DomainEvent, Job, PageResult, RobotsResult
 from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, ValidationSettings
 from crawler.visit.flow import Refusal, looks_like_page, number_of, retry_after, visit
 from crawler.visit.robots import Policy, parse
@@ -779,3 +779,12 @@ def test_missing_pages_and_small_good_ones_carry_the_print_of_their_text() -> No
     learning = Walk(response(404), response(404, body=lost), learns_404=True)
     assert learning.asked == ["HEAD https://example.com/dir", "GET https://example.com/dir"]
     assert (learning.ended, learning.result.text_print) == (missing.ended, missing.result.text_print)
+
+
+def test_texts_of_links_are_in_the_result_where_the_config_asks_for_them() -> None:
+    body = b"<a href=/1 rel=me>one</a><a href=/2>two</a><a href=/3></a>"
+    page = replace(OK_GET, body=body, headers={**HTML, "refresh": "9; url=/4"})
+    result = Walk(OK_HEAD, page, link_text=True).result
+    assert (result.hrefs, result.texts, result.rels) == (("/1", "/2", "/3", "/4"), ("one", "two"), ("me",))
+    silent = Walk(OK_HEAD, page).result
+    assert (silent.hrefs, silent.texts, silent.rels) == (result.hrefs, UNSET, UNSET)

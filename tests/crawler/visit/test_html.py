@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.model.page_claims import MOST_CHARACTERS
+from crawler.visit.clean_text import cleaned
 from crawler.visit.html import (
     LONGEST_HREF,
     Extracted,
-    clean_title,
     extract,
     header_says_nofollow,
     refresh_target,
@@ -135,7 +135,7 @@ def test_titles_are_one_line_that_is_safe_to_show(body: str, title: str | None) 
 
 
 def test_a_title_keeps_no_half_of_a_surrogate_pair() -> None:
-    assert clean_title("a\ud800b") == "ab"
+    assert cleaned("a\ud800b", 10) == "ab"
 
 
 # --- base

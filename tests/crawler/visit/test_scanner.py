@@ -38,9 +38,16 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     return str(request.param)
 
 
-def read(body: str | bytes, *, is_xml: bool = False, most: int = 1000, elements: tuple[str, ...] = ()) -> Scan:
+def read(
+    body: str | bytes,
+    *,
+    is_xml: bool = False,
+    most: int = 1000,
+    elements: tuple[str, ...] = (),
+    has_links: bool = False,
+) -> Scan:
     data = body.encode() if isinstance(body, str) else body
-    return scan(data, most, refresh_target, is_xml=is_xml, elements=elements)
+    return scan(data, most, refresh_target, is_xml=is_xml, elements=elements, has_links=has_links)
 
 
 # --- which implementation
@@ -340,6 +347,39 @@ def test_elements_that_were_asked_for_are_reported_with_their_attributes(impleme
     assert [name for _, name, _ in read(body, elements=("link",)).elements] == ["link"]
 
 
+# --- links and their content
+
+
+@pytest.mark.parametrize(
+    ("body", "contents"),
+    [
+        ("<a href=x>one</a> two", [("x", "one", None)]),
+        ("<a href=x rel='a &amp; b'>one<a href=y>two</A >", [("x", "one", "a & b"), ("y", "two", None)]),
+        ("<a href=x>one<a name=n>two</a>", [("x", "one", None)]),
+        ("<a href=x>one<a href=no download>two</a>", [("x", "one", None)]),
+        ("<a href=x><b>one</b></ab></a>", [("x", "<b>one</b></ab>", None)]),
+        ("<a href=x>one<script></a></script></a>", [("x", "one<script></a></script>", None)]),
+        (
+            "<a href=x>one<template><a href=no></a></template></a>",
+            [("x", "one<template><a href=no></a></template>", None)],
+        ),
+        ("<svg><a href=x/>no<a href=y>two</a></svg>", [("x/", "no", None), ("y", "two", None)]),
+        ("<svg><a href='x'/>no<a href=y>two</a></svg>", [("x", "", None), ("y", "two", None)]),
+        ("<a href=x>to the end", [("x", "to the end", None)]),
+        ("<a href=x>one</a", [("x", "one", None)]),
+        ("<a href=x>1</a><a href=x>2</a><a href=#y>no</a>", [("x", "1", None), ("x", "2", None)]),
+        ("<a href=x>one<link rel='x canonical' href=y>", [("x", "one", None), ("y", "", "x canonical")]),
+        ("<a href=x>" * 9, [("x", "", None)] * 4),
+    ],
+)
+def test_links_are_reported_with_their_content(
+    implementation: str, body: str, contents: list[tuple[str, str, str | None]]
+) -> None:
+    found = read(body, has_links=True)
+    assert [(found.addresses[n], body[start:end], rel) for n, start, end, rel in found.links] == contents
+    assert read(body).links == []
+
+
 # --- XHTML
 
 
@@ -404,9 +444,9 @@ def test_text_is_kept_up_to_its_limit_and_a_noscript_gives_its_room_back(impleme
 # --- both implementations
 
 
-def both(data: bytes, most: int, is_xml: bool, limits: Limits) -> tuple[Found, Found]:
+def both(data: bytes, most: int, is_xml: bool, limits: Limits, has_links: bool = True) -> tuple[Found, Found]:
     assert scanner.compiled is not None
-    arguments = (data, most, is_xml, EVERYTHING, refresh_target, limits)
+    arguments = (data, most, is_xml, EVERYTHING, refresh_target, limits, has_links)
     return scanner.compiled.scan(*arguments, in_attribute), pure_scanner.scan(*arguments)
 
 
@@ -419,7 +459,7 @@ PIECES = [
         "</script> </script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> "
         "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> "
         "</template> <plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> "
-        "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/>",
+        "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/> </a> </A > </h:a> </a <a rel=b href=x>",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),
@@ -430,10 +470,11 @@ SOUP = st.lists(st.sampled_from([*(piece.encode() for piece in PIECES), b"\xff",
 
 @pytest.mark.skipif(scanner.compiled is None, reason=NOT_BUILT)
 @settings(max_examples=1500, deadline=None)
-@given(SOUP.map(b"".join), st.sampled_from([0, 1, 3, 1000]), st.booleans(), LIMITS)
-def test_both_read_tag_soup_alike(data: bytes, most: int, is_xml: bool, limits: Limits) -> None:
-    compiled, pure = both(data, most, is_xml, limits)
+@given(SOUP.map(b"".join), st.sampled_from([0, 1, 3, 1000]), st.booleans(), LIMITS, st.booleans())
+def test_both_read_tag_soup_alike(data: bytes, most: int, is_xml: bool, limits: Limits, has_links: bool) -> None:
+    compiled, pure = both(data, most, is_xml, limits, has_links)
     assert compiled == pure
+    assert has_links or not compiled[6]
 
 
 def _pages() -> list[bytes]:
@@ -508,7 +549,7 @@ def cpu(data: bytes, is_xml: bool) -> float:
     gc.disable()  # a collection looks at everything the tests hold
     try:
         start = time.process_time()
-        read(data, is_xml=is_xml, elements=EVERYTHING)
+        read(data, is_xml=is_xml, elements=EVERYTHING, has_links=True)
         return time.process_time() - start
     finally:
         gc.enable()
@@ -531,7 +572,7 @@ def test_memory_is_a_small_factor_of_the_page(implementation: str, shape: str) -
     data = MANY[shape](2 * SIZES[implementation])
     tracemalloc.start()
     try:
-        read(data, elements=EVERYTHING)
+        read(data, elements=EVERYTHING, has_links=True)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
