@@ -63,6 +63,11 @@ def _is_database(path: Path) -> bool:
         return False
 
 
+def is_config(path: Path) -> bool:
+    """Does a path that may name either name a config, and not a database?"""
+    return not _is_database(path) and (path.suffix == ".toml" or _is_toml(path))
+
+
 def _is_toml(path: Path) -> bool:
     import tomli
 
@@ -129,10 +134,9 @@ def map_at(path: Path, workspace: Path | None = None, run: int | None = None) ->
 
     A database that is named is read as it is.
     """
-    is_config = not _is_database(path) and (path.suffix == ".toml" or _is_toml(path))
-    if run is not None and not is_config:
+    if run is not None and not is_config(path):
         raise UsageError("--run needs the config file: the run is rebuilt from its result spools")
-    if not is_config:
+    if not is_config(path):
         return database_of(path, workspace), False
     asked = asked_map(load_config(path, workspace), run)
     return asked.path, asked.is_of_one_run
@@ -435,6 +439,7 @@ def export(
 ) -> None:
     """Export the map for other tools: pages or domains, and the links between them."""
     from crawler.model.shown_text import counted
+    from crawler.rules.lists import EntryNotes
     from reporter.export.graph import FORMATS, Filters
     from reporter.export.graph import export as write_export
     from reporter.export.nearest import require_something
@@ -457,7 +462,14 @@ def export(
         self_loops=not no_self_loops,
     )
     require_something(database, filters)
-    found = write_export(database, target if target else sys.stdout.buffer, format=name, level=level, filters=filters)
+    found = write_export(
+        database,
+        target if target else sys.stdout.buffer,
+        format=name,
+        level=level,
+        filters=filters,
+        notes=EntryNotes(load_config(config, workspace)) if is_config(config) else None,
+    )
     if target:
         files = " and ".join(str(path) for path in found.files)
         typer.echo(f"Wrote {counted(found.nodes, level)} and {counted(found.edges, 'link')} to {files}")

@@ -48,7 +48,7 @@ summary-path = "./crawl-summary.md"
 [[quality]]
 domain = "example.com"              # without seeds, it starts from https://example.com/
                                     # seeds-file = "urls.txt" takes them from a file, one a line
-# note = "why it is here"           # every list takes a note and tags; the summary shows them
+# note = "why it is here"           # every list takes a note and tags: for summary and exports
 # tags = ["example"]
 
 [[quality]]

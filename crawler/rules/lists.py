@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from crawler.model.settings import Config
+from crawler.model.settings import Config, EntryNote
 from crawler.model.urls import without_www
 
 _REMEMBERED = 100_000  # domains
@@ -27,6 +27,10 @@ class DomainClass(StrEnum):
     def is_listed(self) -> bool:
         """Is the domain on a list of domains that are never visited?"""
         return self is DomainClass.BLACKLISTED or self is DomainClass.STUBBED
+
+
+# The list of the config that gives a domain its class.
+LIST_NAMES = {DomainClass.QUALITY: "quality", DomainClass.BLACKLISTED: "blacklist", DomainClass.STUBBED: "stub"}
 
 
 class Verdict(NamedTuple):
@@ -93,4 +97,17 @@ class Classifier:
         return Verdict(DomainClass.DISCOVERED, (), None)
 
 
-__all__ = ["Classifier", "DomainClass", "PatternList", "Verdict", "matches"]
+class EntryNotes:
+    """The notes and tags of list entries, by the domains that the entries decide about."""
+
+    def __init__(self, config: Config) -> None:
+        self._classifier = Classifier(config)
+        self._notes = {(note.list_name, note.domain): note for note in config.entry_notes}
+
+    def of(self, domain: str) -> EntryNote | None:
+        """What the curator says about this domain; None: nothing, or it is in no list."""
+        verdict = self._classifier.classify(domain)
+        return self._notes.get((LIST_NAMES.get(verdict.klass, ""), verdict.rule or ""))
+
+
+__all__ = ["LIST_NAMES", "Classifier", "DomainClass", "EntryNotes", "PatternList", "Verdict", "matches"]

@@ -13,20 +13,18 @@ from pathlib import Path
 from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
-from crawler.rules.lists import Classifier
+from crawler.rules.lists import LIST_NAMES, Classifier, EntryNotes
 from reporter.candidates import REFERRERS, reasons, sample_referrers
 from reporter.explain.config_lines import line_of
 from reporter.explain.domain_facts import DomainExplanation
 from reporter.queries import candidate_rows, domain_links, one_page, overview
 
-_LISTS = {"quality": "quality", "blacklisted": "blacklist", "stubbed": "stub"}
-
 
 def explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation:
     """Everything about one domain."""
     verdict = Classifier(config).classify(domain)
-    rule_list = _LISTS.get(verdict.klass)
-    note = next((n for n in config.entry_notes if n.list_name == rule_list and n.domain == verdict.rule), None)
+    rule_list = LIST_NAMES.get(verdict.klass)
+    note = EntryNotes(config).of(domain)
     facts = DomainExplanation(
         domain=domain,
         klass=str(verdict.klass),

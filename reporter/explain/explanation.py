@@ -20,7 +20,7 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import domain_of, normalize, wire_of
-from crawler.rules.lists import Classifier
+from crawler.rules.lists import LIST_NAMES, Classifier
 from crawler.rules.traps import family_of, shape_error
 from crawler.visit import robots
 from reporter.explain.config_lines import line_of
@@ -49,7 +49,7 @@ def explain(config: Config, database: Path | None, url: str) -> Explanation:
 def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Explanation:
     domain = domain_of(key)
     verdict = Classifier(config).classify(domain)
-    rule_list = {"quality": "quality", "blacklisted": "blacklist", "stubbed": "stub"}.get(verdict.klass)
+    rule_list = LIST_NAMES.get(verdict.klass)
     page = one_page.page_by_key(reader, key) if reader else None
     row = one_page.domain_by_name(reader, domain) if reader else None
     runs = overview.runs(reader) if reader else []

@@ -43,7 +43,9 @@ class Look(NamedTuple):
 class Node(NamedTuple):
     id: str
     label: str
-    values: tuple[Any, ...]  # as Schema.node has them; None: none; a dict is shown as `name=number …`
+    values: tuple[
+        Any, ...
+    ]  # as Schema.node has them; None: none; dicts are shown as `name=number …`, tuples as `one, two`
     look: Look
 
 
@@ -59,6 +61,8 @@ def flat(value: Any) -> str:
     """A value as the text of an attribute."""
     if isinstance(value, dict):
         return " ".join(f"{name}={number}" for name, number in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return str(value)
 
 

@@ -1,7 +1,7 @@
 """The map as a file for other tools.
 
     export(database: Path, target: Path | BinaryIO, *, format: str, level: str = "page",
-           filters: Filters = Filters()) -> Exported
+           filters: Filters = Filters(), notes: EntryNotes | None = None) -> Exported
     Filters(depth=None, classes=(), states=(), domain=None, run=None, around=None, steps=1, self_loops=True)
 
 `format` is one of `FORMATS`, `level` one of `LEVELS` (page, domain). `target` is a file, which is replaced as a whole,
@@ -28,7 +28,7 @@ from crawler.database.reader import open_map
 from crawler.model.errors import SumiError, UsageError
 from crawler.model.shown_text import plain
 from crawler.model.states import PageState
-from crawler.rules.lists import DomainClass
+from crawler.rules.lists import DomainClass, EntryNotes
 from crawler.workspace.atomic import sync_folder
 from reporter.export import formats, parquet
 from reporter.export.levels import DomainGraph, PageGraph
@@ -68,8 +68,9 @@ def export(
     format: str,
     level: str = "page",
     filters: Filters = Filters(),  # noqa: B008  it is frozen
+    notes: EntryNotes | None = None,
 ) -> Exported:
-    """Write the part of the map that passes the filters to `target`."""
+    """Write the part of the map that passes the filters to `target`, with the notes and tags of the config's lists."""
     filters = _check(format, level, filters)
     if format in TABLES and not isinstance(target, Path):
         raise ExportError(f"{format} makes two files, of nodes and of edges: give it a file name")
@@ -78,7 +79,8 @@ def export(
     with open_map(database) as reader, ExitStack() as files:
         if filters.around is not None:
             _check_domain(filters.around, domain_names(reader))
-        graph = PageGraph(reader, filters) if level == "page" else DomainGraph(reader, filters)
+        kind = PageGraph if level == "page" else DomainGraph
+        graph = kind(reader, filters, notes)
         if not isinstance(target, Path):
             return Exported(*_write(format, graph, [target]), ())
         paths = _table_paths(target, format) if format in TABLES else (target,)

@@ -10,6 +10,7 @@ from typing import Any
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.database.reader import MapReader
 from crawler.model.states import PageState
+from crawler.rules.lists import EntryNotes
 from reporter.export.formats import Edge, Look, Node, Schema
 from reporter.queries import overview
 from reporter.queries.domain_links import domain_links, linked_by_quality, mark_quality
@@ -22,6 +23,14 @@ COLOURS = {  # of the classes, as on the map page
     "stubbed": (0x7A, 0x4F, 0xB5),
     "blacklisted": (0xB3, 0x26, 0x1E),
 }
+
+# A curator's words about the domain, from the config.
+_NOTES = (("note", "string"), ("tags", "string"))
+
+
+def _note_of(notes: EntryNotes | None, domain: str) -> tuple[str | None, tuple[str, ...] | None]:
+    found = notes.of(domain) if notes is not None else None
+    return (None, None) if found is None else (found.note or None, found.tags or None)
 
 
 class PageGraph:
@@ -47,6 +56,7 @@ class PageGraph:
             ("truncated", "integer"),
             ("in_degree", "integer"),
             ("out_degree", "integer"),
+            *_NOTES,
         ),
         edge=(
             ("link", "string"),
@@ -57,8 +67,9 @@ class PageGraph:
         ),
     )
 
-    def __init__(self, reader: MapReader, filters: Filters) -> None:
+    def __init__(self, reader: MapReader, filters: Filters, notes: EntryNotes | None = None) -> None:
         self._rows = ExportRows(reader, filters)
+        self._notes = notes
 
     def nodes(self) -> Iterator[Node]:
         depths, in_degrees = _Depths(self._rows.depths()), _InDegrees(self._rows.in_degrees())
@@ -68,6 +79,7 @@ class PageGraph:
             values = (
                 *(url, domain, title, state, klass, depth, depths.of(number), status, first, last),
                 *(error, redirect, content_type, visited_at, truncated, in_degree, out_degree),
+                *_note_of(self._notes, domain),
             )
             yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))
 
@@ -123,11 +135,13 @@ class DomainGraph:
             ("in_degree", "integer"),
             ("out_degree", "integer"),
             ("breaker", "string"),
+            *_NOTES,
         ),
         edge=(),
     )
 
-    def __init__(self, reader: MapReader, filters: Filters) -> None:
+    def __init__(self, reader: MapReader, filters: Filters, notes: EntryNotes | None = None) -> None:
+        self._notes = notes
         self._reader = reader
         self._filters = filters
         self._rows = ExportRows(reader, filters)
@@ -159,6 +173,7 @@ class DomainGraph:
                     *(klass, depth, sum(counts), first, last, *counts),
                     *(different, in_degrees[number], out_degrees[number]),
                     breakers[number][0] if number in breakers else None,
+                    *_note_of(self._notes, domain),
                 )
                 yield Node(f"d{number}", domain, values, Look(*COLOURS[klass], 5 + 5 * sqrt(different)))
 

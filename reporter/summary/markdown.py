@@ -204,7 +204,7 @@ def _candidates(figures: Figures, name: str) -> str:
             "" if row.depth is None else f"{row.depth}",
             markdown(row.title or "", 80),
             markdown(crawled_words(row)),
-            "<br>".join(code(referrer.page) for referrer in row.referrers),
+            "<br>".join(code(each.page) + _quoted(each.text) for each in row.referrers),
         )
         for row in figures.candidates
     )
@@ -212,6 +212,11 @@ def _candidates(figures: Figures, name: str) -> str:
     text = "## Candidates\n\nDiscovered domains, by the number of different quality domains that link to them.\n\n"
     text += table(head, rows, "lrrrlll")
     return text + _showing(len(figures.candidates), figures.candidates_total, f"candidates {name}")
+
+
+def _quoted(text: str) -> str:
+    """The text of a link, behind the page that it is on."""
+    return f" {markdown(chr(34) + text + chr(34))}" if text else ""
 
 
 def _notes(notes: Sequence[EntryNote], name: str) -> str:

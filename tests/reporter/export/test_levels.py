@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from crawler.model.settings import EntryNote
+from crawler.rules.lists import EntryNotes
 from reporter.export.graph import export
 from tests.reporter.export.test_graph import EACH_FORMAT, ask, read
-from tests.reporter.terrain import MapBuilder
+from tests.reporter.terrain import MapBuilder, config_for
 
 
 @pytest.mark.parametrize("format", EACH_FORMAT)
@@ -67,3 +72,24 @@ def test_memory_does_not_grow_with_the_graph(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(peaks) < 2.5 * 2**20, "22,500 edges, and no more than a few buffers"
+
+
+NOTED = (
+    EntryNote("quality", "q.test", "=why", ("garden", "first choice")),
+    EntryNote("stub", "q.test", "of another list", ()),
+)
+
+
+@pytest.mark.parametrize("level", ["page", "domain"])
+def test_notes_and_tags_of_the_lists_stand_beside_what_they_are_about(tmp_path: Path, level: str) -> None:
+    b = MapBuilder(tmp_path / "map.db")
+    b.page("https://q.test/")
+    b.page("https://other.test/")
+    b.save()
+    notes = EntryNotes(replace(config_for(), entry_notes=NOTED))
+    export(tmp_path / "map.db", tmp_path / "map.jsonl", format="jsonl", level=level, notes=notes)
+    nodes = [json.loads(line) for line in (tmp_path / "map.jsonl").read_text().splitlines()[1:]]
+    assert [(node["note"], node["tags"]) for node in nodes] == [("=why", ["garden", "first choice"]), (None, None)]
+    export(tmp_path / "map.db", tmp_path / "map.csv", format="csv", level=level, notes=notes)
+    rows = list(csv.DictReader((tmp_path / "map.nodes.csv").open(newline="")))
+    assert [(row["note"], row["tags"]) for row in rows] == [("'=why", "garden, first choice"), ("", "")]
