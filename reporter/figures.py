@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 
 from crawler.model.link_context import LinkContext
-from crawler.model.shown_text import plain
+from crawler.model.shown_text import plain, url_words
 
 TOP = 20  # rows of a list in the summary
 
@@ -124,7 +124,7 @@ class Referrer:
     def words(self) -> str:
         """For people."""
         about = LinkContext(self.text, self.rel).words
-        return f"{plain(self.page, 200)} -> {plain(self.target, 200)}" + (f"  {plain(about)}" if about else "")
+        return f"{url_words(self.page, 200)} -> {url_words(self.target, 200)}" + (f"  {plain(about)}" if about else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import open_map
 from crawler.model import recorded_settings
-from crawler.model.shown_text import plain
+from crawler.model.shown_text import plain, text_words
 from reporter.counting import run_figures
 from reporter.escape import json_text
 from reporter.figures import duration_words, whole_seconds
@@ -118,7 +118,7 @@ def as_text(runs: list[RunSummary]) -> str:
     for run, line in zip(runs, lines, strict=True):
         text.append(line)
         changed = run.changed or ()
-        text += [f"     {plain(each, 120)}" for each in changed[:_CHANGES]]
+        text += [f"     {text_words(each, 120)}" for each in changed[:_CHANGES]]
         if len(changed) > _CHANGES:
             text.append(f"     ... and {len(changed) - _CHANGES} more settings; --json lists them all")
     return "\n".join(text) + "\n"

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crawler.model.shown_text import counted, domain_words, plain
+from crawler.model.shown_text import counted, domain_words, plain, url_words
 from reporter.error_categories import ERROR_WORDS
 from reporter.escape import json_text
 from reporter.figures import Figures, FixableLink, duration_words, is_listed, whole_seconds
@@ -150,7 +150,7 @@ def _text(figures: Figures, by: str | None, cut: _Cut) -> str:
     elif by == "link":
         lines += _links(figures, cut)
     elif by == "cut":
-        rows = [(plain(row.url), f"{row.links_cut:,}") for row in figures.cut_pages]
+        rows = [(url_words(row.url), f"{row.links_cut:,}") for row in figures.cut_pages]
         lines += columns(("page", "links left out"), rows[: cut.rows]) + cut.more(len(rows), "page")
         lines.append(_total(figures.cut_pages_total, "page"))
     else:
@@ -219,7 +219,7 @@ def _error_rows(figures: Figures) -> list[tuple[str, str]]:
 def _seeds(figures: Figures, cut: _Cut) -> list[str]:
     if not figures.failed_seeds:
         return [f"None of {counted(figures.seeds, 'seed')} failed."]
-    rows = [(plain(seed.url), seed.why) for seed in figures.failed_seeds]
+    rows = [(url_words(seed.url), seed.why) for seed in figures.failed_seeds]
     lines = columns(("failed seed", "why"), rows[: cut.rows], texts=2) + cut.more(len(rows), "seed")
     return [*lines, f"{len(rows):,} of {counted(figures.seeds, 'seed')} failed"]
 
@@ -233,9 +233,9 @@ def _links(figures: Figures, cut: _Cut) -> list[str]:
     for fate, link in found[: cut.rows]:
         end = f"permanently redirects to {plain(link.target)}" if link.target else f"{_FATES[fate]}: {link.why}"
         rest = link.pages - len(link.examples)
-        lines.append(f"{plain(link.url)}  {end}")
-        lines += [f"    found on {plain(url)}" for url in link.examples]
-        lines += [f"    and on {counted(rest, 'more page')} of {plain(link.domain)}"] if rest > 0 else []
+        lines.append(f"{url_words(link.url)}  {end}")
+        lines += [f"    found on {url_words(url)}" for url in link.examples]
+        lines += [f"    and on {counted(rest, 'more page')} of {domain_words(link.domain)}"] if rest > 0 else []
     return [*lines, *cut.more(len(found), "link"), _total(len(found), "link")]
 
 

@@ -117,6 +117,7 @@ def _decide(
     workspace: Path | None,
 ) -> None:
     from crawler.config.curation import Decision, decide
+    from crawler.model.shown_text import domain_words
 
     configs = [word for word in words or [] if word.endswith(".toml")]
     domains = [word for word in words or [] if word not in configs]
@@ -130,7 +131,7 @@ def _decide(
         return
     made = decide(config, Decision(command, domains[0], note, tuple(tags or ())))
     left = f", and out of [[{']] and [['.join(made.left)}]]" if made.left else ""
-    typer.echo(f"Put {made.domain} into [[{made.list_name}]] of {config.source}{left}.")
+    typer.echo(f"Put {domain_words(made.domain)} into [[{made.list_name}]] of {config.source}{left}.")
     for warning in _new_warnings(made.before, made.after):
         typer.echo(f"Warning: {warning}", err=True)
     if not no_preview:
@@ -142,9 +143,12 @@ def _decide(
 
 def _undo(config: Config, domain: str | None, no_preview: bool) -> None:
     from crawler.config.curation import undo
+    from crawler.model.shown_text import domain_words
 
     command, decided, after = undo(config, domain)
-    typer.echo(f"Undid `{command} {decided}`: {config.source} is as it was before.")
+    shown = domain_words(decided)
+    beside = "" if shown == decided else f" ({shown.partition(' ')[0]})"
+    typer.echo(f"Undid `{command} {decided}`{beside}: {config.source} is as it was before.")
     if not no_preview:
         _preview(after)
 

@@ -17,6 +17,7 @@ from crawler.config import checks
 from crawler.config.list_edit import EditError, Entry, put_in_list
 from crawler.config.load import ConfigError, load_text, read_text
 from crawler.model.settings import Config
+from crawler.model.shown_text import domain_words
 from crawler.rules.lists import Classifier
 from crawler.workspace.atomic import write_atomically
 from crawler.workspace.clock import now_text
@@ -145,11 +146,12 @@ def _require_effect(before: Config, after: Config, domain: str, name: str) -> No
     base = domain.removeprefix("*.")
     was, now = Classifier(before).classify(base), Classifier(after).classify(base)
     if not domain.startswith("*.") and was.klass == CLASS_OF[name]:
-        raise EditError(f'{domain} is {was.klass} already, by "{was.rule}" in [[{name}]]')
+        raise EditError(f'{domain_words(domain)} is {was.klass} already, by "{was.rule}" in [[{name}]]')
     if now.klass != CLASS_OF[name]:
         strong = {"blacklisted": "blacklist", "stubbed": "stub"}[now.klass]
         raise EditError(
-            f'{domain} would stay {now.klass}: "{now.rule}" in [[{strong}]] catches it; take that out of the file first'
+            f'{domain_words(domain)} would stay {now.klass}: "{now.rule}" in [[{strong}]] catches it;'
+            " take that out of the file first"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.model.settings import Config
-from crawler.model.shown_text import counted, cut
+from crawler.model.shown_text import counted, cut, domain_words, url_words
 from crawler.model.urls import normalize
 
 _WIDTH = 100
@@ -69,7 +69,7 @@ def _other_budget(config: Config) -> str:
 
 def _row(name: str, patterns: Sequence[str]) -> str:
     text = f"  {name:<10} {len(patterns):>6,}"
-    return f"{text}  {cut(', '.join(patterns), _WIDTH - len(text) - 2)}" if patterns else text
+    return f"{text}  {cut(', '.join(map(domain_words, patterns)), _WIDTH - len(text) - 2)}" if patterns else text
 
 
 def _seed_lines(config: Config) -> list[str]:
@@ -77,7 +77,7 @@ def _seed_lines(config: Config) -> list[str]:
     for entry in config.quality:
         for seed in entry.seeds:
             key = normalize(seed, config.crawler.tracking_parameters)
-            rows.append(f"  {key}" + (f"   asked for as {seed}" if seed != key else ""))
+            rows.append(f"  {url_words(key)}" + (f"   asked for as {url_words(seed)}" if seed != key else ""))
     return [f"Seeds ({len(rows):,})", *_some(rows, 8, config)]
 
 

@@ -16,6 +16,7 @@ from tomlkit.items import AoT, Table, Whitespace
 
 from crawler.config import checks
 from crawler.model.errors import UsageError
+from crawler.model.shown_text import domain_words
 
 LISTS = ("quality", "blacklist", "stub")
 _HEADER = re.compile(r"^[ \t]*\[", re.M)
@@ -47,7 +48,7 @@ def put_in_list(text: str, name: str, entry: Entry) -> Edited:
     """The text with `entry` in [[name]], and no entry of the same domain in another list. Raises EditError."""
     pieces = _pieces(text)
     if any(_holds(piece, name, entry.domain) for piece in pieces):
-        raise EditError(f"{entry.domain} is in [[{name}]] already")
+        raise EditError(f"{domain_words(entry.domain)} is in [[{name}]] already")
     left = tuple(other for other in LISTS if any(_holds(piece, other, entry.domain) for piece in pieces))
     kept = []
     for piece in pieces:

@@ -21,6 +21,8 @@ _UNSEEN = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
 BLANKS = re.compile(r"[\s\u2028\u2029\x85]+")
+_BETWEEN_NAMES = re.compile(r"([\s\"'`(),;]+)")
+_LEAST = 40  # characters of a URL that are shown beside a long domain
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -56,6 +58,36 @@ def unicode_domain(domain: str) -> str | None:
 
 
 def domain_words(domain: str, most: int = MOST) -> str:
-    """A domain for people: `blätterwald.test (xn--bltterwald-r5a.test)`. Letters that look alike differ in punycode."""
-    shown = unicode_domain(domain)
-    return plain(domain, most) if shown is None else plain(f"{shown} ({domain})", most)
+    """A domain for people: `blätterwald.test (xn--bltterwald-r5a.test)`. Letters that look alike differ in punycode.
+
+    A pattern too: `*.blätterwald.test (*.xn--bltterwald-r5a.test)`.
+    """
+    base = domain.removeprefix("*.")
+    shown = unicode_domain(base)
+    if shown is None:
+        return plain(domain, most)
+    return plain(f"{domain[: len(domain) - len(base)]}{shown} ({domain})", most)
+
+
+def url_words(url: str, most: int = MOST) -> str:
+    """A URL for people: `https://blätterwald.test/x (xn--bltterwald-r5a.test)`."""
+    scheme, mark, rest = url.partition("://")
+    end = min((rest.index(each) for each in "/?#:" if each in rest), default=len(rest))
+    host, path = rest[:end], rest[end:]
+    shown = unicode_domain(host) if mark else None
+    if shown is None:
+        return plain(url, most)
+    beside = f" ({host})"
+    return plain(f"{scheme}{mark}{shown}{path}", max(_LEAST, most - len(beside))) + beside
+
+
+def text_words(text: str, most: int = MOST) -> str:
+    """A sentence for people: every domain and URL in it as `domain_words` and `url_words` show them."""
+    if "xn--" not in text:
+        return plain(text, most)
+    pieces = _BETWEEN_NAMES.split(text[: 4 * most])
+    return plain("".join([_name_words(piece) if "xn--" in piece else piece for piece in pieces]), most)
+
+
+def _name_words(name: str) -> str:
+    return url_words(name) if "://" in name else domain_words(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from crawler.model.shown_text import counted
+from crawler.model.shown_text import counted, domain_words, text_words
 
 KEPT = 1000  # violations that are listed; the rest are only counted
 
@@ -23,7 +23,8 @@ class Violation:
 
     def line(self) -> str:
         at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-        return f"violation of {self.promise}: {self.domain}, run {self.run}, {at.replace('+00:00', 'Z')}: {self.words}"
+        domain, words = domain_words(self.domain), text_words(self.words)
+        return f"violation of {self.promise}: {domain}, run {self.run}, {at.replace('+00:00', 'Z')}: {words}"
 
 
 @dataclass(slots=True)
@@ -66,15 +67,16 @@ class AuditReport:
         yield f"{requests} to {domains} in {runs}, for {pages}."
         yield from self.limits
         if self.closest is not None:
+            nearest = domain_words(self.closest[1])
             yield (
                 f"spacing: {self.pairs:,} pairs of requests, each as far apart as its run's limit (or the host's"
-                f" Crawl-delay) asks; the closest had {self.closest[0]:,} ms to spare ({self.closest[1]})."
+                f" Crawl-delay) asks; the closest had {self.closest[0]:,} ms to spare ({nearest})."
                 if self.closest[0] >= 0
                 else f"spacing: {self.pairs:,} pairs of requests, not all of them far enough apart."
             )
         most, domain, run = self.busiest
         if most:
-            yield f"budget: the most requests to a domain in a run were {most:,} ({domain}, run {run})."
+            yield f"budget: the most requests to a domain in a run were {most:,} ({domain_words(domain)}, run {run})."
         yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
         if self.lost:
             yield f"{self.lost:,} requests were sent by fetchers that were killed before recording them; they count."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from crawler.model.shown_text import counted, cut
+from crawler.model.shown_text import counted, cut, domain_words
 
 if TYPE_CHECKING:
     from crawler.observe.processes import Snapshot, StageProcess
@@ -120,7 +120,7 @@ def _waiting_words(snapshot: Snapshot) -> str:
     due = snapshot.next_due()
     if snapshot.figures()["in_flight"] or due is None:
         return ""
-    return f"next request: {due[0]} in {due[1]:.1f} s"
+    return f"next request: {domain_words(due[0])} in {due[1]:.1f} s"
 
 
 def _row(left: str, right: str, width: int) -> str:

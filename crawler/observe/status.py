@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains, open_breakers
-from crawler.model.shown_text import counted
+from crawler.model.shown_text import counted, domain_words
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.left_words import left_facts, left_long
 from crawler.observe.live_text import duration
@@ -113,16 +113,19 @@ class Status:
         due = snapshot.next_due()
         if due is not None:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
-            lines.append((f"  next request: {due[0]} {when}", ""))
+            lines.append((f"  next request: {domain_words(due[0])} {when}", ""))
         unread = self.backlog.results_bytes
         jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
         results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
         broken = self.breakers[: self._most_listed]
-        lines += [(f"  circuit breaker {state}: {domain} ({reason})", "yellow") for domain, state, reason in broken]
+        lines += [
+            (f"  circuit breaker {state}: {domain_words(domain)} ({reason})", "yellow")
+            for domain, state, reason in broken
+        ]
         lines += self._rest(self.breaker_count - len(broken), "more circuit breaker", "yellow")
         closed = self.closed[: self._most_listed]
-        lines += [(f"  closed: {domain} ({reason})", "dim") for domain, reason in closed]
+        lines += [(f"  closed: {domain_words(domain)} ({reason})", "dim") for domain, reason in closed]
         lines += self._rest(self.closed_count - len(closed), "more closed domain", "dim")
         return lines
 

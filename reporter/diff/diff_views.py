@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from crawler.model.shown_text import domain_words, plain
+from crawler.model.shown_text import domain_words, plain, url_words
 from reporter.diff.run_changes import LISTED, Change, Changes, ComparedRun, Kind
 from reporter.escape import cell, code, json_text, markdown
 from reporter.figures import whole_seconds
@@ -65,8 +65,8 @@ def _run_words(run: ComparedRun) -> str:
 
 def _change_words(change: Change) -> str:
     if change.target is not None:
-        return f"{plain(change.name, 200)} -> {plain(change.target, 200)}"
-    name = domain_words(change.name) if change.kind.startswith("domain") else plain(change.name, 200)
+        return f"{url_words(change.name, 200)} -> {url_words(change.target, 200)}"
+    name = domain_words(change.name) if change.kind.startswith("domain") else url_words(change.name, 200)
     if change.before is not None and change.after is not None:
         return f"{name}: {plain(change.before, 100)} -> {plain(change.after, 100)}"
     value = change.after if change.after is not None else change.before
@@ -126,9 +126,11 @@ def as_section(found: Changes) -> str:
 
 
 def _change_in_markdown(change: Change) -> str:
-    name = markdown(domain_words(change.name)) if change.kind.startswith("domain") else code(change.name)
+    name = markdown(domain_words(change.name)) if change.kind.startswith("domain") else code(url_words(change.name))
     is_url = change.kind is Kind.PAGE_MOVED
     shown = [
-        code(each) if is_url else markdown(each, 100) for each in (change.before, change.after) if each is not None
+        code(url_words(each)) if is_url else markdown(each, 100)
+        for each in (change.before, change.after)
+        if each is not None
     ]
     return f"{name}: {' → '.join(shown)}" if shown else name

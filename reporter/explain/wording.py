@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from crawler.model.link_context import LinkContext
-from crawler.model.shown_text import counted, plain
+from crawler.model.shown_text import counted, domain_words, plain, text_words, url_words
 from reporter.figures import is_listed, whole_seconds
 
 if TYPE_CHECKING:
@@ -19,18 +19,18 @@ def in_words(facts: Explanation) -> str:
     """The whole text."""
     rows: list[tuple[str, str]] = []
     if facts.wire != facts.key:
-        rows.append(("asked for as", plain(facts.wire, 200)))
+        rows.append(("asked for as", url_words(facts.wire, 200)))
     rows.append(("class", _class_words(facts)))
     if facts.is_known:
         rows += _known_rows(facts)
     else:
         rows.append(("state", "never seen" if facts.newest_run else "never seen: nothing has been crawled yet"))
         if facts.trap:
-            rows.append(("trap", plain(facts.trap)))
+            rows.append(("trap", text_words(facts.trap)))
         elif facts.family_closed:
-            rows.append(("trap", plain(facts.family_closed)))
+            rows.append(("trap", text_words(facts.family_closed)))
     rows.append(("robots.txt", _robots_words(facts)))
-    lines = [plain(facts.key)]
+    lines = [url_words(facts.key)]
     for name, value in rows:
         first, *others = value.split("\n")
         lines.append(f"  {name:<14}{first}")
@@ -42,7 +42,7 @@ def in_words(facts: Explanation) -> str:
 
 def _class_words(facts: Explanation) -> str:
     if facts.rule is None:
-        words = f"{facts.klass}: {facts.domain} is in none of the lists"
+        words = f"{facts.klass}: {domain_words(facts.domain)} is in none of the lists"
     else:
         where = ""
         if facts.config:
@@ -57,13 +57,13 @@ def _class_words(facts: Explanation) -> str:
 def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
     rows = [("state", _state_words(facts))]
     if facts.error:
-        rows.append(("error", plain(facts.error, 200)))
+        rows.append(("error", text_words(facts.error, 200)))
     if facts.title:
         rows.append(("title", plain(facts.title, 100)))
     if facts.truncated:
         rows.append(("truncated", "its compressed body ended early: links and title are those of the part that came"))
     if facts.redirects_from_here:
-        rows.append(("redirects to", "\n".join(plain(url, 200) for url in facts.redirects_from_here[:3])))
+        rows.append(("redirects to", "\n".join(url_words(url, 200) for url in facts.redirects_from_here[:3])))
     seen = f"first in run {facts.first_run}, last in run {facts.last_run}"
     if facts.last_run != facts.newest_run:
         seen += f"; run {facts.newest_run} has not seen it"
@@ -89,14 +89,14 @@ def _state_words(facts: Explanation) -> str:
 def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
     if not facts.depths:
         return [("depth", "none: no followed path leads here from a quality domain")]
-    shown = [f"{entry.depth} from {entry.origin}" for entry in facts.depths[:4]]
+    shown = [f"{entry.depth} from {domain_words(entry.origin)}" for entry in facts.depths[:4]]
     if len(facts.depths) > 4:
         shown.append(f"and from {counted(len(facts.depths) - 4, 'other')}")
     rows = [("depth", ", ".join(shown))]
     nearest = facts.depths[0]
     if nearest.path:
         arrows = {"start": "   ", "link": "-> ", "redirect": "=> "}
-        steps = [f"{step.depth}  {arrows[step.via]}{plain(step.url, 200)}" for step in nearest.path]
+        steps = [f"{step.depth}  {arrows[step.via]}{url_words(step.url, 200)}" for step in nearest.path]
         if len(steps) > 9:
             steps = [*steps[:4], f"   … {len(steps) - 8} more …", *steps[-4:]]
         rows.append(("shortest path", "\n".join(steps)))
@@ -112,7 +112,7 @@ def _links_words(facts: Explanation) -> str:
     lines = [counted(facts.linked_from_total, "page")]
     for link in facts.linked_from[:_LINKS_SHOWN]:
         about = LinkContext(link.text, link.rel).words
-        lines.append(plain(link.url, 200) + marks[link.kind] + (f"  {plain(about)}" if about else ""))
+        lines.append(url_words(link.url, 200) + marks[link.kind] + (f"  {plain(about)}" if about else ""))
     if facts.linked_from_total > _LINKS_SHOWN:
         lines.append(f"... and {counted(facts.linked_from_total - _LINKS_SHOWN, 'more page')}")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.database.reader import MapReader, open_map
-from crawler.model.shown_text import domain_words, plain
+from crawler.model.shown_text import domain_words, plain, url_words
 from crawler.rules.lists import DomainClass
 from reporter import counting
 from reporter.figures import DomainFigures
@@ -158,4 +158,4 @@ def _nodes(
 
 def _page(url: str, title: str | None, state: str) -> list[str]:
     """[URL to open, URL as it is shown, title, state]. The first is left as it is: the page opens only http(s)."""
-    return [url, plain(url, _TEXT), plain(title or "", _TEXT), state]
+    return [url, url_words(url, _TEXT), plain(title or "", _TEXT), state]

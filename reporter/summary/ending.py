@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crawler.model.shown_text import counted, plain
+from crawler.model.shown_text import counted, plain, url_words
 from reporter.figures import Figures, duration_words
 from reporter.verdict import verdict
 
@@ -25,8 +25,8 @@ def seed_lines(figures: Figures, names: Names) -> list[str]:
     """The failed seeds, one a line."""
     lines = []
     for seed in figures.failed_seeds[:_SEEDS_SHOWN]:
-        through = f" (it redirects to {plain(seed.target)})" if seed.target else ""
-        lines.append(f"  {plain(seed.url)}  {seed.why}{through}")
+        through = f" (it redirects to {url_words(seed.target)})" if seed.target else ""
+        lines.append(f"  {url_words(seed.url)}  {seed.why}{through}")
     rest = len(figures.failed_seeds) - len(lines)
     if rest > 0:
         lines.append(f"  … and {rest:,} more: sumi-ripple stats {names.config} --by seed --all")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from crawler.model.settings import EntryNote
-from crawler.model.shown_text import counted, domain_words
+from crawler.model.shown_text import counted, domain_words, text_words, url_words
 from reporter.candidate_views import crawled_words
 from reporter.escape import code, markdown
 from reporter.figures import (
@@ -93,7 +93,13 @@ def _failed_seeds(figures: Figures, name: str) -> str:
         return text.replace("## Failed Seeds", "## Nothing Was Crawled")
     shown = figures.failed_seeds[: 2 * TOP]
     rows = (
-        (code(seed.url), seed.why, code(seed.error or ""), code(seed.target) if seed.target else "") for seed in shown
+        (
+            _url(seed.url),
+            seed.why,
+            code(seed.error or ""),
+            _url(seed.target) if seed.target else "",
+        )
+        for seed in shown
     )
     text += "\n\n" + table(("Seed", "Why", "As Recorded", "Redirects To"), rows)
     return text + _showing(len(shown), len(figures.failed_seeds), f"stats {name} --by seed --all")
@@ -173,7 +179,7 @@ def _references(title: str, references: Sequence[Reference], total: int, name: s
     text = f"## {title}\n\n"
     if not references:
         return text + "None."
-    text += table(("URL", "Reference Count"), ((code(row.url), f"{row.count:,}") for row in references))
+    text += table(("URL", "Reference Count"), ((_url(row.url), f"{row.count:,}") for row in references))
     return text + _showing(len(references), total, f"export {name} --class {klass}")
 
 
@@ -204,7 +210,7 @@ def _candidates(figures: Figures, name: str) -> str:
             "" if row.depth is None else f"{row.depth}",
             markdown(row.title or "", 80),
             markdown(crawled_words(row)),
-            "<br>".join(code(each.page) + _quoted(each.text) for each in row.referrers),
+            "<br>".join(_url(each.page) + _quoted(each.text) for each in row.referrers),
         )
         for row in figures.candidates
     )
@@ -212,6 +218,10 @@ def _candidates(figures: Figures, name: str) -> str:
     text = "## Candidates\n\nDiscovered domains, by the number of different quality domains that link to them.\n\n"
     text += table(head, rows, "lrrrlll")
     return text + _showing(len(figures.candidates), figures.candidates_total, f"candidates {name}")
+
+
+def _url(url: str) -> str:
+    return code(url_words(url))
 
 
 def _quoted(text: str) -> str:
@@ -250,7 +260,7 @@ def _links_to_mend(figures: Figures, name: str) -> str:
         *_rotten("Not Reachable Today", figures.unreachable_links, figures.unreachable_links_total, name),
     ]
     if figures.moved_links:
-        rows = ((code(link.url), code(link.target or ""), _found_on(link)) for link in figures.moved_links)
+        rows = ((_url(link.url), _url(link.target or ""), _found_on(link)) for link in figures.moved_links)
         text = "### Permanently Redirected\n\n" + table(("Link", "Redirects To", "Found On"), rows)
         rest = f"stats {name} --by link --all"
         parts.append(text + _showing(len(figures.moved_links), figures.moved_links_total, rest))
@@ -268,7 +278,7 @@ def _rotten(title: str, links: Sequence[FixableLink], totals: Mapping[str, int],
         some = list(of_domain)
         shown += 1
         parts.append(f"#### {markdown(domain_words(domain))} ({counted(totals[domain], 'link')})")
-        text = table(("Link", "Why", "Found On"), ((code(link.url), link.why, _found_on(link)) for link in some))
+        text = table(("Link", "Why", "Found On"), ((_url(link.url), link.why, _found_on(link)) for link in some))
         parts.append(text + _showing(len(some), totals[domain], rest))
     left = len(totals) - shown
     if left > 0:
@@ -278,7 +288,7 @@ def _rotten(title: str, links: Sequence[FixableLink], totals: Mapping[str, int],
 
 def _found_on(link: FixableLink) -> str:
     rest = link.pages - len(link.examples)
-    parts = [code(url) for url in link.examples]
+    parts = [_url(url) for url in link.examples]
     if rest > 0:
         parts.append(f"and {counted(rest, 'more page')}")
     return "<br>".join(parts)
@@ -319,8 +329,8 @@ def _traps(figures: Figures, name: str) -> str:
     rows = [
         (
             markdown(domain_words(trap.domain)),
-            code(trap.family) if trap.family else "by their shape",
-            code(trap.error),
+            code(text_words(trap.family)) if trap.family else "by their shape",
+            code(text_words(trap.error)),
             "" if trap.pages is None else f"{trap.pages:,}",
         )
         for trap in figures.traps[:TOP]
@@ -341,7 +351,7 @@ def _truncated(figures: Figures, name: str) -> str:
 def _cut(figures: Figures, name: str) -> str:
     if not figures.cut_pages:
         return ""
-    rows = ((code(page.url), f"{page.links_cut:,}") for page in figures.cut_pages)
+    rows = ((_url(page.url), f"{page.links_cut:,}") for page in figures.cut_pages)
     text = "## Pages With Too Many Links\n\n"
     text += f"{counted(figures.links_cut, 'link')} on {counted(figures.cut_pages_total, 'page')} left out.\n\n"
     text += table(("Page", "Links Left Out"), rows)

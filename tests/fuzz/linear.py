@@ -170,7 +170,11 @@ READERS: dict[str, dict[str, Reader]] = {
         "text": data(lambda raw: link_text.link_text(raw, 0, len(raw))),
         "whole": data(lambda raw: list(link_text._pieces(raw, True))),
     },
-    "crawler.model.shown_text": {"plain": lambda text: shown_text.plain(text, 10**9)},
+    "crawler.model.shown_text": {
+        "plain": lambda text: shown_text.plain(text, 10**9),
+        "names": lambda text: shown_text.text_words("xn--a " + text, 10**9),
+        "url": lambda text: shown_text.url_words("https://xn--a/" + text, 10**9),
+    },
     "reporter.escape": {
         "markdown": lambda text: escape.markdown(text, 10**9),
         "code": lambda text: escape.code(text, 10**9),

@@ -1,4 +1,4 @@
-"""The loggers as they were before a test that sets them up."""
+"""A prepared workspace, a config for it, and the loggers as they were before a test that sets them up."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+
+from tests.crawler.prepared import config, root
+
+__all__ = ["config", "root"]
 
 
 @pytest.fixture(autouse=True)

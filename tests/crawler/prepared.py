@@ -1,4 +1,4 @@
-"""A prepared workspace, and a config for it. A package with other needs has fixtures of its own."""
+"""Fixtures: a prepared workspace, and a config for it. The conftest of a package that needs them imports them."""
 
 from __future__ import annotations
 
