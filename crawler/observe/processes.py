@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from crawler.model.shown_text import plain
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
+_NAME = re.compile("[a-z0-9-]{1,40}")
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
 
 
@@ -121,28 +124,46 @@ def _stage_process(
         if with_locks
         else age is not None and age < STALE and beat.get("doing") != "stopped"
     )
-    facts = beat.get("facts")
+    pid = beat.get("pid")
+    doing = beat.get("doing", "not started")
     return StageProcess(
         name,
         stage,
         is_running,
-        str(beat.get("doing", "not started")) if is_running else "not running",
-        beat.get("pid") if is_running else None,
-        beat.get("started"),
+        plain(str(doing), 60) if is_running else "not running",
+        pid if is_running and isinstance(pid, int) else None,
+        plain(beat["started"], 40) if isinstance(beat.get("started"), str) else None,
         age,
-        facts if isinstance(facts, dict) else {},
+        _facts(beat.get("facts")),
     )
+
+
+def _facts(found: object) -> dict[str, Any]:
+    """The facts that have the form of facts: whole numbers, and the domain that is due next. Others are left out.
+
+    A heartbeat is shown to people and by the supervisor itself: one that somebody forged may neither end a crawl nor
+    write to a terminal.
+    """
+    if not isinstance(found, dict):
+        return {}
+    facts: dict[str, Any] = {
+        name: value for name, value in found.items() if isinstance(value, int) and abs(value) < 2**63
+    }
+    due = found.get("next_due")
+    if isinstance(due, dict) and isinstance(due.get("domain"), str) and isinstance(due.get("seconds"), int | float):
+        facts["next_due"] = {"domain": plain(due["domain"], 253), "seconds": float(due["seconds"])}
+    return facts
 
 
 def _heartbeats(workspace: Workspace) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for content in workspace.heartbeats().values():
+    for name, content in workspace.heartbeats().items():
         try:
             beat = orjson.loads(content)
         except ValueError:
             continue
-        if isinstance(beat, dict) and isinstance(beat.get("name"), str):
-            found[beat["name"]] = beat
+        if isinstance(beat, dict) and beat.get("name") == name and _NAME.fullmatch(name):
+            found[name] = beat
     return found
 
 

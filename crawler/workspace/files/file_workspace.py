@@ -271,7 +271,7 @@ class FileWorkspace:
 
     def beat(self, name: str, content: bytes) -> None:
         # Not worth dying for: the work itself meets the same disk.
-        _write_if_possible(self.layout.status_of(name), content)
+        _write_if_possible(self.layout.status_of(name), sealed(content))
 
     def heartbeats(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -280,7 +280,7 @@ class FileWorkspace:
         except OSError:
             return found
         for path in paths:
-            if (content := _read(path)) is not None:
+            if (content := _read_sealed(path)) is not None:
                 found[path.stem] = content
         return found
 

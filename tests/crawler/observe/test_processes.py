@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from crawler.observe.live_text import plain_line
 from crawler.observe.processes import observe
+from crawler.observe.status import Status
+from crawler.supervise.suspension import are_requests_paused
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.observe.beats import NOW, beat, seen
 
@@ -37,3 +45,35 @@ def test_a_process_without_a_recent_heartbeat_is_stuck_if_it_holds_its_lock(work
         role.release()
     (ingest,) = observe(workspace, NOW).by_stage()["ingest"]
     assert not ingest.is_running and not ingest.is_stuck and ingest.pid is None
+
+
+STRANGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("\x1b[2J"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["domain", "seconds"]), inner),
+    max_leaves=4,
+)
+MEMBERS = st.sampled_from(["stage", "pid", "started", "at", "doing", "facts"])
+FACTS = st.sampled_from(["in_flight", "taken", "released", "open_files", "next_due", "pages", "frontier", "run"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(MEMBERS, STRANGE, max_size=3), st.dictionaries(FACTS, STRANGE, max_size=3))
+def test_forged_heartbeats_are_shown_without_an_error_and_write_nothing_else_to_a_terminal(
+    workspace: FileWorkspace, members: dict[str, object], facts: dict[str, object]
+) -> None:
+    """The supervisor shows them too: an error there would end the crawl."""
+    for name in ("scheduler", "ingest", "fetcher-01"):
+        forged = {"name": name, "at": NOW.isoformat(), "facts": facts, **members}
+        workspace.layout.status_of(name).write_text(json.dumps(forged))
+    snapshot = seen(workspace)
+    lines = [line for line, _ in Status(workspace).lines()] + [plain_line(snapshot, 0, 0)]
+    snapshot.figures(), snapshot.next_due(), are_requests_paused(workspace)
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_heartbeat_with_a_flipped_bit_is_none(workspace: FileWorkspace) -> None:
+    workspace.beat("ingest", orjson.dumps({"name": "ingest", "facts": {"pages": 1}}))
+    path = workspace.layout.status_of("ingest")
+    assert workspace.heartbeats()["ingest"]
+    path.write_bytes(path.read_bytes().replace(b'"pages":1', b'"pages":3'))
+    assert "ingest" not in workspace.heartbeats()
