@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl test lint bench bench-growth torture fuzz fuzz-linear clean
+.PHONY: help setup crawl test lint bench bench-growth bench-hostile torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -47,6 +47,9 @@ bench: $(STAMP) ## measure real pages against a bare loop and Scrapy (QUICK=1 tw
 
 bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the map grows (QUICK=1 for a small one)
 	@$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick)
+
+bench-hostile: $(STAMP) ## measure honest sites beside hostile ones against honest sites alone (four minutes)
+	@$(BIN)/python -m benchmarks.hostile_sites $(if $(ONLY),--only "$(ONLY)")
 
 torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS))

@@ -193,7 +193,7 @@ def test_no_process_of_the_crawl_grows_beyond_its_bound(beset: Crawled) -> None:
 def test_honest_sites_do_not_wait_for_hostile_ones(beset: Crawled) -> None:
     """The servers of HOLDING sent the ends of their answers when every honest page was in the map, and not before.
 
-    What hostile sites cost in time, `make bench ONLY=hostile` measures.
+    What hostile sites cost in time, `make bench-hostile` measures.
     """
     assert beset.were_honest_first
     assert {beset.states()[url] for url in HOLDING} == {("processed", None)}
