@@ -51,8 +51,8 @@ bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the m
 bench-hostile: $(STAMP) ## measure honest sites beside hostile ones against honest sites alone (four minutes)
 	@$(BIN)/python -m benchmarks.hostile_sites $(if $(ONLY),--only "$(ONLY)")
 
-torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps
-	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS))
+torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps (OUTAGES=1: the network fails too)
+	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages)
 
 fuzz: $(STAMP) ## random input for every reader of strangers' bytes (SECONDS=60, SEED=0)
 	@$(BIN)/python -m tests.fuzz.run $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

@@ -22,6 +22,8 @@ class DomainUpdater:
 
     def count_requests(self, ledger: Iterable[Exchange], run: int) -> None:
         for entry in ledger:
+            if not entry.is_counted:
+                continue
             domain = self._store.domain(entry.domain, run)
             domain.request_count += 1
             self._touch(domain)

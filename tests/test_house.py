@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.model": set(),
     "crawler.rules": {"crawler.model"},
     "crawler.pace": {"crawler.model"},
+    "crawler.resilience": {"crawler.model"},
     "crawler.visit": {"crawler.model"},
     "crawler.workspace": {"crawler.model", "crawler.pace"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
@@ -36,16 +37,20 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.schedule": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
     "crawler.fetch": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "crawler.net", "crawler.workspace"),
+        "crawler.resilience",
     },
     "crawler.observe": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.workspace", "crawler.database"),
+        "crawler.resilience",
     },
     "crawler.supervise": {
         *(
             "crawler.model",
             "crawler.pace",
             "crawler.config",
+            "crawler.net",
             "crawler.observe",
+            "crawler.resilience",
             "crawler.workspace",
             "crawler.database",
         ),
@@ -86,7 +91,14 @@ COMPOSES: dict[str, set[str]] = {
 }
 
 # Modules that say PURE in their docstrings, all of them and no others: no clock, no files, no network, no chance.
-PURE_PACKAGES = ("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "ingest.rules")
+PURE_PACKAGES = (
+    "crawler.model",
+    "crawler.rules",
+    "crawler.pace",
+    "crawler.resilience",
+    "crawler.visit",
+    "ingest.rules",
+)
 PURE_MODULES = {
     "crawler.config.checks",
     "crawler.config.describe",

@@ -26,6 +26,7 @@ _EMAIL = re.compile(
 _NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
 _TAG = re.compile(r"[\w-]{1,40}")
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_PROBE = re.compile(r"https://[A-Za-z0-9._-]+(?::\d{1,5})?/?|(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 _LONGEST_NOTE = 500
 _LONGEST_NAME = 40
 _MOST_TAGS = 20
@@ -79,6 +80,13 @@ def failure_words(value: Any) -> tuple[str, ...]:
     is_list = isinstance(value, list) and all(isinstance(word, str) and _SLUG.fullmatch(word) for word in value)
     if not is_list:
         raise Bad('a list of error slugs, like ["http-403", "http-5xx", "timeout"]')
+    return tuple(dict.fromkeys(value))
+
+
+def probes(value: Any) -> tuple[str, ...]:
+    """Hosts that tell whether the network works."""
+    if not isinstance(value, list) or not all(isinstance(text, str) and _PROBE.fullmatch(text) for text in value):
+        raise Bad('a list of hosts that always answer, like ["https://example.com/", "192.0.2.1:53"]')
     return tuple(dict.fromkeys(value))
 
 

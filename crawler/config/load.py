@@ -98,6 +98,10 @@ _TABLES: dict[str, dict[str, Check]] = {
         "breaker-successes": whole_number(1, 1000),
         "breaker-counts": checks.failure_words,
         "breaker-last-wait": checks.seconds_or_none,
+        "suspicion": whole_number(1, 1000),
+        "probe": checks.probes,
+        "probe-every": checks.seconds,
+        "give-up-after": checks.seconds_or_none,
     },
     "network": {
         "ca-bundle": checks.path_text,

@@ -101,6 +101,10 @@ domain = "*.wiki.example"
 # breaker-successes = 2             # trials in a row that succeed; then all is well again
 # breaker-counts = ["http-403", "http-429", "http-5xx", "timeout", "hard"]
 # breaker-last-wait = "60s"         # a longer cooldown is not waited for when nothing else is left to do
+# suspicion = 5                     # domains that fail in a row; then nothing is sent before it is clear why
+# probe = []                        # hosts that always answer, like "https://example.com/" or "192.0.2.1:53"
+# probe-every = "30s"               # while the network is out: nothing else is sent
+# give-up-after = "24h"             # end the run as interrupted when it is out for so long (0: never)
 
 # [validation]                      # rejects challenges, empty shells, parked domains, logins, soft 404s
 # enabled = true

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.database.map_errors import MapError
+from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.reader import open_map
 from crawler.workspace.log import Cursor
 
@@ -20,6 +20,18 @@ def spool_positions(database: Path) -> dict[str, Cursor] | None:
     except MapError:
         return None
     return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
+
+
+def map_fault(database: Path) -> str | None:
+    """Why the map does not answer; None: it does, or there is none yet."""
+    try:
+        with open_map(database, patience=_PATIENCE) as reader:
+            reader.number("SELECT 1")
+    except NoDatabase:
+        return None
+    except MapError as problem:
+        return str(problem)
+    return None
 
 
 def results_kept_from(database: Path) -> int | None:

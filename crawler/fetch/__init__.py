@@ -6,6 +6,7 @@
     request_loop      the thread that works on due domains, one greenlet and one slot each
     domain_worker     one domain from job to job, with `robots_cache`
     parse_memory      the memory budget for bodies that are read
+    outlook           failures that may be ours: held back until somebody can tell
     gated_request     one request through its domain's gate
     journal           the result log, its fsync, the bookmarks
     fetcher           the process: puts the parts together, runs the main thread

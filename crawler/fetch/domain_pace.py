@@ -89,7 +89,7 @@ class DomainPace:
 
     def count(self, ledger: Iterable[Exchange], mark: LedgerMark) -> None:
         """These entries are in the result log now, which ends at `mark`."""
-        self._uncounted += sum(entry.domain == self.domain for entry in ledger)
+        self._uncounted += sum(entry.domain == self.domain and entry.is_counted for entry in ledger)
         self._mark = mark
 
     def learn_delay(self, host: str, delay_ms: int | None) -> None:
@@ -175,6 +175,10 @@ class DomainPace:
         """A visit pauses. The gate keeps that: another fetcher after a crash waits as long, and goes on counting."""
         self._retry_counts = retry_counts
         self.gate.update(self.run, partial(with_pause, seconds=seconds, retry_counts=retry_counts))
+
+    def refund(self, requests: int) -> None:
+        """So many requests of this domain failed because of the crawler's own network: they do not count."""
+        self.gate.update(self.run, lambda record: replace(record, sent=max(record.ledgered, record.sent - requests)))
 
     @property
     def is_flushed(self) -> bool:

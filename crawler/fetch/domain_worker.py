@@ -17,6 +17,7 @@ from crawler.fetch.gated_request import GatedRequester, Later, Sent
 from crawler.fetch.job_queue import job_fault
 from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
+from crawler.fetch.outlook import Outlook
 from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
@@ -30,8 +31,9 @@ from crawler.net.hub import Hub
 from crawler.pace import breaker as breakers
 from crawler.pace.breaker import Breaker
 from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillMark
+from crawler.resilience.suspicion import WITNESS_NS, Verdict
 from crawler.rules.lists import Classifier
-from crawler.visit.flow import Reply, Wish, visit
+from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.visit.validation import Validator
 from crawler.workspace.clock import now_text
@@ -42,6 +44,7 @@ from crawler.workspace.runs import RunWatch
 
 log = logging.getLogger("sumi.fetcher")
 
+ASK_AGAIN_NS = 100_000_000  # until a withheld visit is looked at again
 COOLING_IN_PLACE = 5.0  # seconds; a domain that its breaker holds back for longer is released meanwhile
 
 
@@ -77,6 +80,7 @@ class DomainWorker:
         clock: Callable[[], Moment],
         memory: ParseMemory | None = None,
         activity: Activity | None = None,
+        outlook: Outlook | None = None,
     ) -> None:
         self._config = config
         self._control = control
@@ -89,6 +93,7 @@ class DomainWorker:
         self._clock = clock
         self._memory = memory
         self._activity = activity
+        self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         self._validator = Validator(config.validation, config.garbage)
         classifier = Classifier(config)
@@ -115,9 +120,18 @@ class DomainWorker:
         assert domain.visit is not None
         self._tell(domain.visit)
         reply: Reply = None
+        result: PageResult | None = None
         request = domain.visit.pending
-        if request is not None:
-            if self._control.is_paused():
+        if domain.visit.withheld is not None or self._outlook.has_struck(domain.visit):
+            verdict = self._outlook.judge(domain.visit, time.monotonic_ns())
+            if self._outlook.has_struck(domain.visit):
+                verdict = Verdict.AGAIN
+            if verdict is not Verdict.BELIEVE:
+                self._postpone(domain, domain.visit, verdict)
+                return
+            result = self._record_withheld(domain, domain.visit)
+        elif request is not None:
+            if self._control.is_paused() or self._outlook.holds_requests:
                 self._queue.hold(True)
                 self._queue.push(domain, 0)
                 return
@@ -128,11 +142,13 @@ class DomainWorker:
                 return
             if isinstance(outcome, Sent):
                 domain.visit.record(outcome.entry, is_robots=request.wanted is BodyWanted.ANYTHING)
+                self._outlook.note(domain.visit, outcome.entry.host, outcome.answer, outcome.interval)
                 reply = outcome.answer
             else:
                 reply = outcome
         while True:
-            result = self._continue(domain, domain.visit, reply)
+            if result is None:
+                result = self._continue(domain, domain.visit, reply)
             if result is None:
                 return
             self._finish(domain, domain.visit, result)
@@ -141,7 +157,7 @@ class DomainWorker:
             if not self._begin_next(domain):
                 return
             self._tell(domain.visit)
-            reply = None
+            reply = result = None
 
     def _tell(self, current: VisitInProgress) -> None:
         """Tell which job this place works on, before it does. A job that has killed a fetcher is worked on alone."""
@@ -180,12 +196,7 @@ class DomainWorker:
                 continue
             if job.run != domain.pace.run:
                 domain.pace.begin_run(job.run, self._journal.mark())
-            known = partial(self._known_policy, domain, job.run)
-            retry_counts = domain.pace.retry_counts_of(job)
-            learns_404 = self._config.validation.learn_404 and not domain.is_404_known
-            steps = visit(
-                job, self._config, known, self._is_listed, retry_counts, self._validator, learns_404=learns_404
-            )
+            steps = self._steps(domain, job)
             domain.begin_visit(VisitInProgress(job, job_end, steps, is_suspect=killed.times > 0))
             if log.isEnabledFor(logging.INFO):
                 log.info("Crawling %s", job.wire)
@@ -230,12 +241,14 @@ class DomainWorker:
                     self._queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
                 if isinstance(wish, RobotsResult):
+                    if wish.error is not None and self._withholds(domain, current, wish):
+                        return None
                     self._record_robots(domain, current, wish)
                 else:
                     self._journal.append(dump(changed(wish, at=now_text())))
         except StopIteration as end:
             result: PageResult = end.value
-            return result
+            return None if result.error is not None and self._withholds(domain, current, result) else result
         except (OSError, JournalClosed):
             raise
         except Exception as problem:
@@ -288,6 +301,51 @@ class DomainWorker:
             else:
                 log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
         self._journal.wake_ingest(more_to_come=self._queue.has_due)
+
+    # -- failures that may be ours -------------------------------------------------------------------
+
+    def _withholds(self, domain: LeasedDomain, current: VisitInProgress, result: PageResult | RobotsResult) -> bool:
+        """Is this result not recorded yet, because its last request failed in a way that may be ours?
+
+        Its job stays after the bookmark: a fetcher that dies now loses nothing.
+        """
+        if current.last_failure is None or self._outlook.judge(current, time.monotonic_ns()) is Verdict.BELIEVE:
+            current.note_success()
+            return False
+        current.withhold(result)
+        self._outlook.withheld += 1
+        self._queue.push(domain, current.last_failure.end + WITNESS_NS)
+        return True
+
+    def _record_withheld(self, domain: LeasedDomain, current: VisitInProgress) -> PageResult | None:
+        """The failure is the site's. None: it was a robots.txt, and the visit goes on."""
+        self._outlook.withheld -= 1
+        result = current.pop_withheld()
+        if isinstance(result, RobotsResult):
+            self._record_robots(domain, current, result)
+            return None
+        return result
+
+    def _postpone(self, domain: LeasedDomain, current: VisitInProgress, verdict: Verdict) -> None:
+        """Look at a withheld visit again later, or make it again."""
+        if verdict is Verdict.WAIT:
+            self._queue.push(domain, time.monotonic_ns() + ASK_AGAIN_NS)
+            return
+        if current.withheld is not None:
+            self._outlook.withheld -= 1
+        if any(failed.is_name for failed in current.failures):
+            self._requester.forget_failed_names()
+        domain.pace.forget_retries()
+        refunded = current.begin_again(self._steps(domain, current.job), self._outlook.state.was_out)
+        if refunded:
+            domain.pace.refund(refunded)
+        self._queue.push(domain, 0)
+
+    def _steps(self, domain: LeasedDomain, job: Job) -> Visit:
+        known = partial(self._known_policy, domain, job.run)
+        retry_counts = domain.pace.retry_counts_of(job)
+        learns_404 = self._config.validation.learn_404 and not domain.is_404_known
+        return visit(job, self._config, known, self._is_listed, retry_counts, self._validator, learns_404=learns_404)
 
     # -- the breaker ---------------------------------------------------------------------------------
 

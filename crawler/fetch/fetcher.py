@@ -35,6 +35,7 @@ from crawler.fetch.gated_request import GatedRequester
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.open_files import allow_many_files, fit_open_files, warn_of_few_files
+from crawler.fetch.outlook import Outlook
 from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.request_loop import RequestLoop
 from crawler.model.errors import sentence
@@ -67,12 +68,14 @@ class Fetcher:
         workers: int,
         *,
         clock: Callable[[], Moment] = read_clock,
+        is_supervised: bool = False,
     ) -> None:
         self._config = config
         self._index = index
         self._workers = max(1, workers)
         self._workspace = open_workspace(config.workspace)
         self._clock = clock
+        self._is_supervised = is_supervised
         self._hub = Hub()
         self._queue: DueQueue[LeasedDomain] = DueQueue(self._hub.wake, LeasedDomain.handicap)
         self._runs = RunWatch(self._workspace)
@@ -122,6 +125,12 @@ class Fetcher:
             workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
         )
         self._requester = GatedRequester(config, workspace, self._client, self._clock)
+        self._outlook = Outlook(
+            workspace,
+            config.resilience.suspicion,
+            is_supervised=self._is_supervised,
+            wake=partial(control.ring, self._name),
+        )
         worker = DomainWorker(
             config,
             control,
@@ -134,6 +143,7 @@ class Fetcher:
             self._clock,
             memory,
             self._activity,
+            self._outlook,
         )
         self._loop = RequestLoop(
             workspace,
@@ -161,18 +171,21 @@ class Fetcher:
         if self._is_main:
             self._wind_up()
         self._runs.refresh()
+        self._outlook.refresh()
         is_paused = self._control.is_paused()
-        if is_paused != self._queue.is_held:
-            self._queue.hold(is_paused)
+        is_held = is_paused or self._outlook.holds_requests
+        if is_held != self._queue.is_held:
+            self._queue.hold(is_held)
         self._claims.listen(now)
-        if not is_paused:
+        if not is_held:
             self._loop.share_slots(now)
             if self._loop.room:
                 self._claims.claim_due(now)
         self._journal.keep_up(now, self._claims.progress)
         self._claims.release_idle(now)
         is_idle = not self._claims.held and not self._claims.announced
-        self._control.beat("paused" if is_paused else "idle" if is_idle else "running")
+        doing = "paused" if is_paused else "waiting for the network" if is_held else "idle" if is_idle else "running"
+        self._control.beat(doing, force=self._outlook.has_news())
         self._control.wait(self._patience(is_idle))
 
     def _wind_up(self) -> None:
@@ -239,6 +252,7 @@ class Fetcher:
             "next_due": due,
             "most_domains": self._files.domains,
             "open_files": self._files.limit,
+            **self._outlook.facts(),
         }
 
 
@@ -248,9 +262,13 @@ def run_fetcher(
     workers: int = 1,
     *,
     install_signals: bool = True,
+    is_supervised: bool = False,
 ) -> int:
-    """Run fetcher number `index` of `workers` until the run is over. Returns the exit code."""
-    return Fetcher(config, index, workers).run(install_signals=install_signals)
+    """Run fetcher number `index` of `workers` until the run is over. Returns the exit code.
+
+    `is_supervised`: somebody answers its questions about the network.
+    """
+    return Fetcher(config, index, workers, is_supervised=is_supervised).run(install_signals=install_signals)
 
 
 def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:

@@ -21,6 +21,7 @@ from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.pace.decisions import Busy, Closed, EntryRequest, NotYet, is_in_force
 from crawler.pace.gate_record import GateRecord
+from crawler.resilience.suspicion import Interval
 from crawler.rules.budgets import Budgets
 from crawler.visit.flow import Refusal
 from crawler.workspace.door import Gate, Workspace
@@ -39,10 +40,11 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The request left: its answer and its ledger entry."""
+    """The request left: its answer, its ledger entry and its time on the monotonic clock."""
 
     answer: Answer
     entry: Exchange
+    interval: Interval
 
 
 class GatedRequester:
@@ -66,6 +68,10 @@ class GatedRequester:
     def in_flight(self) -> int:
         """Requests on the wire now. Takes no lock: it may be called from a signal handler."""
         return self._on_wire
+
+    def forget_failed_names(self) -> None:
+        """Ask name servers again for names that were not found: they may have been out."""
+        self._client.forget_failed_names()
 
     def due_ns(self, pace: DomainPace, request: Request) -> int:
         """When the gate will let this request through, as far as this process knows."""
@@ -120,7 +126,7 @@ class GatedRequester:
             end.mono_ns // 1_000_000 - mono_ms,
             place.domain,
         )
-        return Sent(answer, entry)
+        return Sent(answer, entry, Interval(start.mono_ns, end.mono_ns))
 
     def _reopen(self, domain: str, record: GateRecord) -> GateRecord:
         """The record without a closure that the present config would not make."""

@@ -169,7 +169,7 @@ class ResultIndex:
                     break
                 # Requests to other domains were counted at their own gates when they were made.
                 ledger = () if isinstance(result, DomainEvent) else result.ledger
-                requests = sum(entry.domain == result.domain for entry in ledger)
+                requests = sum(entry.domain == result.domain and entry.is_counted for entry in ledger)
                 self._lines.setdefault(result.domain, []).append((end, _slim(result), requests))
             return reader.cursor
         finally:

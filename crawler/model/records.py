@@ -29,6 +29,9 @@ class RecordError(ValueError):
     """A spool line that is whole but is not a record this version can read."""
 
 
+NETWORK_OUTAGE = "network-outage"  # in a ledger: a request that the crawler's own network failed
+
+
 class Exchange(NamedTuple):
     """One request on the wire, as the ledger keeps it.
 
@@ -43,6 +46,11 @@ class Exchange(NamedTuple):
     answer: Number | str
     elapsed_ms: Number
     domain: str
+
+    @property
+    def is_counted(self) -> bool:
+        """Does it count against the domain's budget? An outage of the crawler's network costs none."""
+        return self.answer != NETWORK_OUTAGE
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):

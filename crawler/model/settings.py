@@ -64,6 +64,10 @@ class ResilienceSettings:
     breaker_successes: int = 2  # trials in a row that close it again
     breaker_counts: tuple[str, ...] = ("http-403", "http-429", "http-5xx", "timeout", "hard")  # failures that count
     breaker_last_wait: int = 60  # a longer cooldown is not waited for when the run has nothing else to do
+    suspicion: int = 5  # domains that fail in a row, with no success between; then nothing is sent before a diagnosis
+    probe: tuple[str, ...] = ()  # hosts that always answer, besides those that did in this run
+    probe_every: int = 30  # while the network is out
+    give_up_after: int = 86_400  # seconds of waiting for the network; 0: never
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,10 @@ class HttpClient:
             slug, words = describe(error)
             return Failure(slug, words, elapsed=time.monotonic() - start)
 
+    def forget_failed_names(self) -> None:
+        """Look names up again that were not found."""
+        self._resolver.forget_failures()
+
     def close(self) -> None:
         """Close the connections at rest and cancel look-ups. A connection in use closes when its request ends."""
         self._idle.close()

@@ -59,6 +59,10 @@ class Connector:
             raise
         return Connection(origin, stream, plain.fileno(), self._waiter, self.sessions)
 
+    def dial(self, endpoints: list[Endpoint], deadline: Deadline) -> socket.socket:
+        """The first of these endpoints that answers, not encrypted. Raises OSError (also TimeoutError)."""
+        return self._dial_any(endpoints, deadline)
+
     def _dial_any(self, endpoints: list[Endpoint], deadline: Deadline) -> socket.socket:
         errors: list[OSError] = []
         give_up = time.monotonic() + self._timeout

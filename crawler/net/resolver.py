@@ -86,6 +86,12 @@ class AddressResolver:
             return _endpoints(entry[1], port)
         return _endpoints(self._check(name, [str(literal)]), port)
 
+    def forget_failures(self) -> None:
+        """Ask for names again that could not be resolved."""
+        with self._lock:
+            for name in [name for name, (_, answer) in self._cache.items() if isinstance(answer, Unresolvable)]:
+                del self._cache[name]
+
     def close(self) -> None:
         """Cancel the look-ups under way; later ones fail as temporary."""
         self._dns.close()

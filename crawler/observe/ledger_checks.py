@@ -158,11 +158,11 @@ class LedgerChecks:
             return
         if self._only is None:
             self._report.requests += 1
-            self._count(name, event.run, 1, entry.at_ms)
+            self._count(name, event.run, int(entry.is_counted), entry.at_ms)
             if self._limits.at(event.run, entry.at_ms).is_listed(name):
                 self._add_violation("lists", name, event, f"{entry.method} to {entry.host}, which is on a list")
         self._check_spacing(name, domain, event)
-        if not event.is_robots:
+        if not event.is_robots and entry.is_counted:
             self._check_robots(name, domain, event)
 
     def _check_spacing(self, name: str, domain: _DomainHistory, event: _Event) -> None:

@@ -43,7 +43,7 @@ def plain_line(snapshot: Snapshot, rate: float | None, elapsed: float, left: str
     """The view as one line. `left`: how long it may take yet."""
     now = snapshot.figures()
     run = f"run #{snapshot.run.number}" if snapshot.run else "starting"
-    state = _pause_words(snapshot) or _stuck_words(snapshot)
+    state = _pause_words(snapshot) or _network_words(snapshot) or _stuck_words(snapshot)
     parts = [
         run,
         f"{counted(now['crawled'], 'page')} crawled" + (f" ({rate:,.1f}/s)" if rate is not None else ""),
@@ -74,8 +74,8 @@ def view_lines(
     if left:
         lines.append((f"  {left}", ""))
     lines += [_stage_line(stage, found, snapshot.has_run_ended) for stage, found in snapshot.by_stage().items()]
-    note = _pause_words(snapshot) or _waiting_words(snapshot)
-    lines.append((f"  {note}", "yellow" if _pause_words(snapshot) else "dim"))
+    note = _pause_words(snapshot) or _network_words(snapshot)
+    lines.append((f"  {note or _waiting_words(snapshot)}", "yellow" if note else "dim"))
     return [(cut(text, width), style) for text, style in lines]
 
 
@@ -109,6 +109,13 @@ def _fact(processes: list[StageProcess], name: str) -> int:
 def _pause_words(snapshot: Snapshot) -> str:
     flags = snapshot.pause_flags
     return f"paused by {', '.join(flags)} (sumi-ripple resume)" if flags else ""
+
+
+def _network_words(snapshot: Snapshot) -> str:
+    if not snapshot.network.is_waiting:
+        return ""
+    word = snapshot.network.findings[0].partition(":")[0] if snapshot.network.findings else "network"
+    return f"waiting: {word} (sumi-ripple status says more)"
 
 
 def _stuck_words(snapshot: Snapshot) -> str:

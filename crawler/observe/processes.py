@@ -13,6 +13,9 @@ from typing import Any
 import orjson
 
 from crawler.model.shown_text import plain
+from crawler.resilience import network_state
+from crawler.resilience.network_state import NetworkState
+from crawler.workspace.clock import boot_id
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
@@ -47,6 +50,7 @@ class Snapshot:
     run: Run | None
     flags: tuple[str, ...]
     stages: tuple[StageProcess, ...]
+    network: NetworkState = field(default_factory=NetworkState)
 
     @property
     def has_run_ended(self) -> bool:
@@ -107,6 +111,7 @@ def observe(workspace: Workspace, now: datetime | None = None, *, with_locks: bo
         read_run(workspace),
         tuple(workspace.flags()),
         tuple(sorted(stages, key=lambda stage: (_order(stage.stage), stage.name))),
+        network_state.read(workspace.document(network_state.DOCUMENT), boot_id()),
     )
 
 

@@ -59,6 +59,12 @@ class Status:
             "workspace": str(snapshot.workspace),
             "run": {"number": snapshot.run.number, "status": snapshot.run.status.value} if snapshot.run else None,
             "flags": list(snapshot.flags),
+            "network": {
+                "is_waiting": snapshot.network.is_waiting,
+                "since": snapshot.network.since or None,
+                "findings": list(snapshot.network.findings),
+                "withheld": snapshot.total("fetcher", "withheld"),
+            },
             "stages": [_stage_json(stage) for stage in snapshot.stages],
             "figures": snapshot.figures(),
             "left": left_facts(snapshot),
@@ -110,8 +116,12 @@ class Status:
             remedy = "sumi-ripple resume" + (f" {stage}" if stage else "")
             what = "paused" if word == "pause" else "told to stop"
             lines.append((f"  {whom} {what} by the flag file {flag} ({remedy})", "yellow"))
+        if snapshot.network.is_waiting:
+            held = counted(snapshot.total("fetcher", "withheld"), "visit")
+            lines.append((f"  waiting for the network since {snapshot.network.since}; {held} to be made again", "red"))
+            lines += [(f"    {finding}", "red") for finding in snapshot.network.findings]
         due = snapshot.next_due()
-        if due is not None:
+        if due is not None and not snapshot.network.is_waiting:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
             lines.append((f"  next request: {domain_words(due[0])} {when}", ""))
         unread = self.backlog.results_bytes

@@ -7,6 +7,8 @@
     stages         the stages of a crawl
     supervisor     keeps the stages alive and stops them in order
     exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
+    outage_watch   answers the fetchers' question whether the network works, and waits for it
+    diagnosis      what may be wrong on this machine
     watchdog       finds and kills a fetcher that a page has brought to a stop
     suspension     Ctrl-Z: paused stages, and the flag that is removed afterwards
     progress       has a stage done anything since it last died? are results left to apply?

@@ -53,7 +53,7 @@ def run_fetcher_stage(config: Config, index: int, workers: int) -> int:
     from crawler.fetch.fetcher import run_fetcher
 
     os.nice(5)  # where cores are scarce the ingest goes first: results that arrive faster than it reads only wait
-    return run_fetcher(config, index, workers)
+    return run_fetcher(config, index, workers, is_supervised=True)
 
 
 def run_ingest_stage(config: Config, drain: bool = False) -> int:

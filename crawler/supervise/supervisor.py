@@ -42,6 +42,7 @@ from crawler.supervise.exit_rules import (
     kill_at,
     next_phase,
 )
+from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
 from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
@@ -52,6 +53,7 @@ from crawler.workspace.runs import RunStatus, read_run, read_run_text
 log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
+_NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = " A second Ctrl-C ends at once."
 
@@ -104,6 +106,8 @@ class Supervisor:
         self._is_suspend_wanted = False
         self._is_watched = True
         self._interrupted_at: float | None = None  # when the first signal came
+        self._network_seen_at = 0.0
+        self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
         self._run_before = read_run_text(self.workspace)
 
@@ -121,6 +125,7 @@ class Supervisor:
             return self._outcome
         finally:
             self._kill_all()
+            self._outages.close()
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -141,6 +146,8 @@ class Supervisor:
         if self._is_suspend_wanted:
             self._suspend()
         self._wait(now)
+        if self._phase is Phase.RUNNING:
+            self._watch_network()
         if self._interrupted_at is None:  # else their deadline is near, and a mark may take seconds
             self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
@@ -184,6 +191,19 @@ class Supervisor:
     def _pass_on_lines(self, stage: _Stage) -> None:
         for line in stage.child.read_lines() if stage.child else ():
             self.say(line)
+
+    def _watch_network(self) -> None:
+        """Answer the fetchers' questions about the network; give up if it is out for too long."""
+        now = time.monotonic()
+        if now - self._network_seen_at < _NETWORK_EVERY:
+            return
+        self._network_seen_at = now
+        if self._outages.step():
+            log.error(
+                "The network was out for longer than [resilience] give-up-after allows; giving up. Everything crawled "
+                "so far is saved: run the same command again when it is back"
+            )
+            self._stop(Outcome.FAILED)
 
     def _kill_stuck_fetchers(self) -> None:
         """Kill fetchers that a page has brought to a stop. Their successors know which page it was."""

@@ -7,6 +7,9 @@ is dead it is started again, until it says that it is done. Then the map must ha
 sums that its links make, the ledgers must pass the audit, the server's own log must show no two requests too close
 together, no visit may stand in the spools twice, and the requests made again must fit what was in flight when processes
 died.
+
+With `--outages` the network fails all the while too (`outages.py`): seconds without a server, with a silent one, or
+without name servers. The calm crawl of the comparison has the same door in its way, and it stays open.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from crawler.observe.audit import audit
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader
 from tests.ingest.terrains import read_database
+from tests.torture.outages import FailingNetwork, Weather
 
 HOOKS = Path(__file__).parent / "hooks"
 ROOT = Path(__file__).parents[2]
@@ -53,6 +57,7 @@ class Crawl:
 
     config: Path
     tokens: Path
+    no_names: Path | None = None
     deaths: Counter[str] = field(default_factory=Counter)
     starts: int = 0
     process: subprocess.Popen[bytes] | None = None
@@ -63,6 +68,8 @@ class Crawl:
             "PYTHONPATH": f"{HOOKS}:{ROOT}",
             "SUMI_RIPPLE_TORTURE": str(self.tokens),
         }
+        if self.no_names is not None:
+            environment["SUMI_RIPPLE_NO_NAMES"] = str(self.no_names)
         self.starts += 1
         self.process = subprocess.Popen(
             [sys.executable, "-m", "crawler", "crawl", str(self.config), "-q", "--workspace", str(self.config.parent)],
@@ -138,13 +145,22 @@ def lay_tokens(folder: Path, chance: random.Random, count: int) -> None:
         (folder / f"{role}@{deed}@{when}@{chance.randint(1, most)}").touch()
 
 
-def crawl_under_torture(folder: Path, served: Served, chance: random.Random, inside: int, outside: int) -> Crawl:
+def crawl_under_torture(
+    folder: Path,
+    served: Served,
+    chance: random.Random,
+    inside: int,
+    outside: int,
+    network: FailingNetwork | None = None,
+) -> Crawl:
     """One crawl to its end, through all its deaths."""
     config = write_demo_config(folder, served, LIMITS)
+    if network is not None:
+        config.write_text(behind(config.read_text(), served, network))
     tokens = folder / "tokens"
     lay_tokens(tokens, chance, inside)
     laid = len(list(tokens.iterdir()))
-    crawl = Crawl(config, tokens)
+    crawl = Crawl(config, tokens, network.no_names if network is not None else None)
     started = time.monotonic()
     crawl.start()
     try:
@@ -164,6 +180,19 @@ def crawl_under_torture(folder: Path, served: Served, chance: random.Random, ins
         raise AssertionError(f"the crawl in {folder} did not end in {GIVE_UP_AFTER} s; see its stderr.txt")
     finally:
         crawl.clean_up()
+
+
+def behind(text: str, served: Served, network: FailingNetwork) -> str:
+    """The demo's config, with a network that may fail in the way, and short times."""
+    changes = (
+        (f'"*" = "127.0.0.1:{served.port}"', f'"*" = "127.0.0.1:{network.port}"'),
+        ("[network]\n", "[network]\nconnect-timeout = 1500\nread-timeout = 1500\n"),
+        ("[resilience]\n", '[resilience]\nprobe-every = "1s"\nprobe = ["https://tea-almanac.test/"]\n'),
+    )
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    return text
 
 
 def results_twice(workspace: FileWorkspace) -> int:
@@ -191,16 +220,17 @@ def too_close(served: Served, since: int) -> list[str]:
     return found
 
 
-def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=print) -> int:
+def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, with_outages: bool = False, say=print) -> int:
     """All rounds; returns the number of deaths. Raises AssertionError at the first map that differs."""
     chance = random.Random(seed)
     deaths: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
         base = Path(name)
         with serve_terrain(demo_terrain(), base / "server", log=True) as served:
-            calm = crawl_under_torture(base / "warm-up", served, chance, 0, 0)
+            network = FailingNetwork(served.port, base / "no-names") if with_outages else None
+            calm = crawl_under_torture(base / "warm-up", served, chance, 0, 0, network)
             before = len(served.requests())
-            calm = crawl_under_torture(base / "calm", served, chance, 0, 0)
+            calm = crawl_under_torture(base / "calm", served, chance, 0, 0, network)
             needed = len(served.requests()) - before
             expected = digest(base / "calm" / "sumi-ripple.db")
             say(f"calm: {expected[:16]}…, {needed} requests")
@@ -208,7 +238,12 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
             for number in range(1, rounds + 1):
                 folder = base / f"round-{number}"
                 before = len(served.requests())
-                crawl = crawl_under_torture(folder, served, chance, inside, outside)
+                weather = Weather(network, chance.randrange(10**6)) if network is not None else None
+                if weather is not None:
+                    weather.start()
+                crawl = crawl_under_torture(folder, served, chance, inside, outside, network)
+                if weather is not None:
+                    weather.stop()
                 made = len(served.requests()) - before
                 config = load(crawl.config, workspace=folder)
                 again = results_twice(FileWorkspace(folder))
@@ -216,9 +251,11 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
                 read_database(folder / "sumi-ripple.db")  # does it agree with itself? Sums, least depths, ends of links
                 report = audit(config)
                 died = sum(crawl.deaths.values())
+                disturbed = died + (weather.outages if weather is not None else 0)
                 deaths.update(crawl.deaths)
+                out = f"{weather.outages} outages ({weather.seconds:.0f} s), " if weather is not None else ""
                 say(
-                    f"round {number}: {died} deaths ({dict(crawl.deaths)}), {crawl.starts} starts, "
+                    f"round {number}: {out}{died} deaths ({dict(crawl.deaths)}), {crawl.starts} starts, "
                     f"{made - needed:+d} requests, {again} results twice, "
                     f"audit {'clean' if report.is_clean else 'NOT CLEAN'}, "
                     f"{'the same map' if found == expected else 'ANOTHER MAP'}"
@@ -227,7 +264,7 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
                 assert not (close := too_close(served, before)), close
                 assert report.is_clean, "\n".join(report.lines())
                 # A visit that was in flight may be made again whole, retries and robots.txt included.
-                assert made - needed <= died * LIMITS.max_concurrent_pages_open * 6, (
+                assert made - needed <= disturbed * LIMITS.max_concurrent_pages_open * 6, (
                     f"{made - needed} requests too many"
                 )
                 assert again <= died * LIMITS.max_concurrent_pages_open
@@ -238,10 +275,11 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, say=pr
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=24)
+    parser.add_argument("--outages", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}")
-    torture(chosen.rounds, chosen.seed)
+    torture(chosen.rounds, chosen.seed, with_outages=chosen.outages)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from crawler.model.settings import Config, CrawlerSettings
 from crawler.net.client import HttpClient
 from crawler.pace.decisions import EntryRequest
 from crawler.pace.gate_record import NO_MARK
+from crawler.resilience.suspicion import Interval
 from crawler.visit.flow import Refusal
 from tests.crawler.pace.clocks import MS, Clock
 from tests.crawler.workspace.memory_workspace import MemoryWorkspace
@@ -80,6 +81,7 @@ def test_a_request_that_left_comes_back_with_its_ledger_entry(
     assert requester.try_send(pace, GET) == Sent(
         Response(200, {}),
         Exchange(start.wall_ms, start.mono_ns // MS, "GET", "www.a.test", 200, 40, "a.test"),
+        Interval(start.mono_ns, start.mono_ns + 40 * MS),
     )
     assert (pace.sent, pace.gate.read().is_in_flight, pace.gate.read().ledgered) == (1, False, 0)
     assert (wire.in_flight, requester.in_flight) == ([1], 0)

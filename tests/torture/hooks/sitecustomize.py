@@ -91,3 +91,24 @@ def _install(executioner: _Executioner) -> None:
 
 if _TOKENS and Path(_TOKENS).is_dir():
     _install(_Executioner(_TOKENS))
+
+
+_NO_NAMES = os.environ.get("SUMI_RIPPLE_NO_NAMES")
+
+
+def _watch_names(flag: Path) -> None:
+    """While this file is there, no name server answers. Connections that are open already need none."""
+    from crawler.net.resolver import AddressResolver, Unresolvable
+
+    addresses = AddressResolver.addresses
+
+    def watched_addresses(self, host, *arguments):
+        if flag.exists():
+            raise Unresolvable("dns-temporary", f"no name server answered for {host}")
+        return addresses(self, host, *arguments)
+
+    AddressResolver.addresses = watched_addresses
+
+
+if _NO_NAMES:
+    _watch_names(Path(_NO_NAMES))
