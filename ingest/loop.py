@@ -22,6 +22,7 @@ from crawler.model.errors import sentence
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
 from crawler.model.settings import Config
+from crawler.resilience.stalls import Work
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
@@ -75,9 +76,11 @@ class Ingest:
         self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
         self._left = LeftEstimate(config, self.store)
+        self._has_read = False  # the last step found results
         self._later_runs: set[int] = set()  # runs with results that have to wait
         self._looked_for_writers = 0.0
         control.facts = self.facts
+        control.work = self.work
         control.ring("scheduler")
 
     def facts(self) -> dict[str, object]:
@@ -89,6 +92,10 @@ class Ingest:
             "backlog": self.unread_bytes(),
             "left": asdict(self._left.known) if self._left.known else None,
         }
+
+    def work(self) -> Work:
+        """For the heartbeat: results that could be read are work; a torn tail, or results of a later run, are none."""
+        return Work(self._taken, self._has_read)
 
     def unread_bytes(self) -> int:
         """Bytes of results that wait to be applied."""
@@ -137,6 +144,7 @@ class Ingest:
     def step(self) -> int:
         """Apply one batch, if there is anything to read; returns the number of its lines."""
         batch, positions, readers = self._gather()
+        self._has_read = bool(batch)
         if not positions and not self._damage:
             return 0
         for reader in readers:

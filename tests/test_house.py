@@ -29,12 +29,14 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.pace": {"crawler.model"},
     "crawler.resilience": {"crawler.model"},
     "crawler.visit": {"crawler.model"},
-    "crawler.workspace": {"crawler.model", "crawler.pace"},
+    "crawler.workspace": {"crawler.model", "crawler.pace", "crawler.resilience"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
     "crawler.database": {"crawler.model", "crawler.workspace"},
     "crawler.config": {"crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"},
     "crawler.net": {"crawler.model", "crawler.visit"},
-    "crawler.schedule": {"crawler.model", "crawler.rules", "crawler.workspace", "crawler.database"},
+    "crawler.schedule": {
+        *("crawler.model", "crawler.rules", "crawler.resilience", "crawler.workspace", "crawler.database"),
+    },
     "crawler.fetch": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "crawler.net", "crawler.workspace"),
         "crawler.resilience",
@@ -64,8 +66,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "ingest.upkeep": {"crawler.model", "crawler.workspace"},
     "ingest": {
-        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.workspace", "crawler.database"),
-        *("ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
+        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.resilience", "crawler.workspace"),
+        *("crawler.database", "ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
     },
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},

@@ -102,6 +102,8 @@ _TABLES: dict[str, dict[str, Check]] = {
         "probe": checks.probes,
         "probe-every": checks.seconds,
         "give-up-after": checks.seconds_or_none,
+        "stall-after": checks.seconds_or_none,
+        "max-memory": checks.size_in_bytes,
     },
     "network": {
         "ca-bundle": checks.path_text,

@@ -105,6 +105,8 @@ domain = "*.wiki.example"
 # probe = []                        # hosts that always answer, like "https://example.com/" or "192.0.2.1:53"
 # probe-every = "30s"               # while the network is out: nothing else is sent
 # give-up-after = "24h"             # end the run as interrupted when it is out for so long (0: never)
+# stall-after = "5m"                # a stage that gets on with nothing for so long is restarted (0: never)
+# max-memory = 0                    # of a stage, like "2 GiB"; a fetcher past it is replaced
 
 # [validation]                      # rejects challenges, empty shells, parked domains, logins, soft 404s
 # enabled = true

@@ -43,6 +43,7 @@ from crawler.model.moments import Moment
 from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
+from crawler.resilience.stalls import Work
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Held, RoleTaken, Workspace
@@ -92,6 +93,7 @@ class Fetcher:
             self._control.install_signals()
         self._build(number)
         self._control.facts = self._facts
+        self._control.work = self._work
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
@@ -229,6 +231,11 @@ class Fetcher:
             self._loop.close()
             self._hub.close()
             self._activity.close()
+
+    def _work(self) -> Work:
+        """A request on the wire, or a domain that is due, is work; domains that wait are none."""
+        is_due = self._requester.in_flight > 0 or (self._loop.room > 0 and self._queue.has_due)
+        return Work(self._requester.ended, is_due)
 
     def _facts(self) -> dict[str, Any]:
         """The facts of the heartbeat. Called from signal handlers too, so it takes no lock."""

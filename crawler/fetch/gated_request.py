@@ -63,6 +63,7 @@ class GatedRequester:
         self._client = client
         self._clock = clock
         self._on_wire = 0
+        self.ended = 0  # requests that are over
 
     @property
     def in_flight(self) -> int:
@@ -115,6 +116,7 @@ class GatedRequester:
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")
         finally:
             self._on_wire -= 1
+            self.ended += 1
             end = gate.finish(is_ledgered=is_ledgered)
         mono_ms = start.mono_ns // 1_000_000
         entry = Exchange(

@@ -68,6 +68,8 @@ class ResilienceSettings:
     probe: tuple[str, ...] = ()  # hosts that always answer, besides those that did in this run
     probe_every: int = 30  # while the network is out
     give_up_after: int = 86_400  # seconds of waiting for the network; 0: never
+    stall_after: int = 300  # seconds without progress though work is due; 0: never
+    max_memory: int = 0  # bytes of a stage; 0: no limit
 
 
 @dataclass(frozen=True, slots=True)

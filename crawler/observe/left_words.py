@@ -10,6 +10,7 @@ from crawler.model.shown_text import counted
 if TYPE_CHECKING:
     from crawler.observe.processes import Snapshot
 
+_FIGURES = {"pages", "domains", "least", "most", "may_find_domains"}
 _KEYS = {"pages": "max-pages", "domains": "max-domains", "seconds": "max-duration", "bytes": "max-bytes"}
 
 
@@ -17,6 +18,8 @@ def left_facts(snapshot: Snapshot) -> dict[str, Any] | None:
     """The figures, as `status --json` has them; None: no run is under way, or nothing is known of it yet."""
     found = snapshot.facts_of("ingest").get("left")
     if not isinstance(found, dict) or snapshot.has_run_ended or not any(s.is_running for s in snapshot.stages):
+        return None
+    if not _FIGURES <= found.keys():
         return None
     limits = snapshot.facts_of("scheduler").get("limits")
     limits = {name: limits[name] for name in _KEYS if name in limits} if isinstance(limits, dict) else {}

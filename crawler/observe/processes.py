@@ -19,6 +19,7 @@ from crawler.workspace.clock import boot_id
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
+_GROUPS = ("left", "limits")  # facts that are several numbers
 _NAME = re.compile("[a-z0-9-]{1,40}")
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
 
@@ -35,6 +36,7 @@ class StageProcess:
     started: str | None
     age: float | None  # seconds since the last heartbeat
     facts: dict[str, Any] = field(default_factory=dict)
+    standing: float | None = None  # seconds without progress though work is due, at its last heartbeat
 
     @property
     def is_stuck(self) -> bool:
@@ -100,7 +102,7 @@ class Snapshot:
 def observe(workspace: Workspace, now: datetime | None = None, *, with_locks: bool = True) -> Snapshot:
     """Read a snapshot. Without `with_locks`, every process with a recent heartbeat counts as running."""
     now = now or datetime.now(UTC)
-    beats = _heartbeats(workspace)
+    beats = read_heartbeats(workspace)
     names = {"scheduler", "ingest", *beats}
     names |= {name for name in workspace.roles() if name.startswith("fetcher-")}
     names.discard("fetcher")
@@ -140,27 +142,37 @@ def _stage_process(
         plain(beat["started"], 40) if isinstance(beat.get("started"), str) else None,
         age,
         _facts(beat.get("facts")),
+        _standing(beat),
     )
 
 
 def _facts(found: object) -> dict[str, Any]:
-    """The facts that have the form of facts: whole numbers, and the domain that is due next. Others are left out.
+    """The facts that have the form of facts: numbers, groups of numbers, and the domain that is due next.
 
     A heartbeat is shown to people and by the supervisor itself: one that somebody forged may neither end a crawl nor
-    write to a terminal.
+    write to a terminal. So all else is left out.
     """
     if not isinstance(found, dict):
         return {}
-    facts: dict[str, Any] = {
-        name: value for name, value in found.items() if isinstance(value, int) and abs(value) < 2**63
-    }
+    facts: dict[str, Any] = _numbers(found)
+    facts |= {name: _numbers(found[name]) for name in _GROUPS if isinstance(found.get(name), dict)}
     due = found.get("next_due")
     if isinstance(due, dict) and isinstance(due.get("domain"), str) and isinstance(due.get("seconds"), int | float):
         facts["next_due"] = {"domain": plain(due["domain"], 253), "seconds": float(due["seconds"])}
     return facts
 
 
-def _heartbeats(workspace: Workspace) -> dict[str, dict[str, Any]]:
+def _numbers(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if isinstance(value, int | float) and abs(value) < 2**63}
+
+
+def _standing(beat: dict[str, Any]) -> float | None:
+    since, at = beat.get("due_since_ns"), beat.get("beat_ns")
+    return max(0, at - since) / 1e9 if isinstance(since, int) and isinstance(at, int) else None
+
+
+def read_heartbeats(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    """The last heartbeat of every process, by its name, as far as it can be read."""
     found: dict[str, dict[str, Any]] = {}
     for name, content in workspace.heartbeats().items():
         try:

@@ -154,6 +154,7 @@ def _stage_json(stage: StageProcess) -> dict[str, Any]:
         "pid": stage.pid,
         "started": stage.started,
         "heartbeat_age_seconds": None if stage.age is None else round(stage.age, 3),
+        "standing_seconds": None if stage.standing is None else round(stage.standing, 3),
         "facts": stage.facts,
     }
 

@@ -24,6 +24,7 @@ import time
 from crawler.database.frontier import Frontier, MapAway
 from crawler.model.records import Feed
 from crawler.model.settings import Config
+from crawler.resilience.stalls import Work
 from crawler.schedule.cooling import CoolingDomains
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
@@ -134,6 +135,11 @@ class Scheduler:
             "cooling_domains": len(self._queues.cooling),
             "limits": self._limits.left(),
         }
+
+    def work(self) -> Work:
+        """For the heartbeat: a domain that could be served now is work."""
+        is_due = self._has_queues and self._queues.next_domain() is not None and not self._limits.has_any
+        return Work(self.released, is_due)
 
     def _outstanding(self) -> int:
         return sum(len(domain.outstanding) for domain in self._queues.active.values())
@@ -308,6 +314,7 @@ def run_scheduler(config: Config) -> int:
         scheduler = Scheduler(config, workspace)
         try:
             control.facts = scheduler.facts
+            control.work = scheduler.work
             while not scheduler.is_over:
                 control.wait_while_paused()
                 if control.should_stop():

@@ -8,6 +8,7 @@
     supervisor     keeps the stages alive and stops them in order
     exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
     outage_watch   answers the fetchers' question whether the network works, and waits for it
+    stall_watch    finds stages that stand still, or have outgrown their memory
     diagnosis      what may be wrong on this machine
     watchdog       finds and kills a fetcher that a page has brought to a stop
     suspension     Ctrl-Z: paused stages, and the flag that is removed afterwards

@@ -197,6 +197,8 @@ def _say_stopped(config: Config, close_run: CloseRun, verbosity: Verbosity, outc
         words = "interrupted, everything is saved"
     else:
         words = "stopped by an error (see above), everything crawled so far is saved"
+        if outcome is Outcome.BROKEN:
+            words = "stopped by a fault of this program or machine (see above), everything crawled so far is saved"
     try:
         _say_ending(close_run(config, words, False), verbosity)
     except SumiError:  # no run has started yet, or the map is the error

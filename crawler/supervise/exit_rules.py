@@ -24,10 +24,16 @@ class Outcome(Enum):
 
     COMPLETED = auto()
     INTERRUPTED = auto()
-    FAILED = auto()
+    FAILED = auto()  # it was said why; a restart would not help before that is mended
+    BROKEN = auto()  # a restart may help
 
 
-EXIT_CODES = {Outcome.COMPLETED: DONE, Outcome.FAILED: EXPLAINED, Outcome.INTERRUPTED: INTERRUPTED}
+EXIT_CODES = {
+    Outcome.COMPLETED: DONE,
+    Outcome.FAILED: EXPLAINED,
+    Outcome.INTERRUPTED: INTERRUPTED,
+    Outcome.BROKEN: CRASHED,
+}
 
 
 # -- phases ---------------------------------------------------------------------------------------------------
@@ -92,6 +98,12 @@ class Situation:
     is_run_completed: bool = False
     is_stop_set: bool = False  # the flag for all stages
     is_own_stop_set: bool = False  # the flag for this stage
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """Is the crawl to go on as it is?"""
+        is_ending = self.is_run_completed or self.is_stop_set or self.is_own_stop_set
+        return self.phase is Phase.RUNNING and not is_ending
 
 
 def judge_exit(stage: str, code: int, situation: Situation) -> Verdict:

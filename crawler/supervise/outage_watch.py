@@ -88,6 +88,11 @@ class OutageWatch:
             self._guess(asked)
         return False
 
+    def diagnose(self) -> list[Finding]:
+        """What may be wrong on this machine, the network aside."""
+        stages = observe(self._workspace, with_locks=False).stages
+        return machine_findings(self._config, stages, self._drift.seconds())
+
     def close(self) -> None:
         """Leave no state behind that would hold fetchers of another supervisor."""
         if self.state.is_waiting:
@@ -147,8 +152,7 @@ class OutageWatch:
 
     def _begin_waiting(self, why: list[Finding], *, has_guessed: bool = False) -> None:
         now = time.monotonic_ns()
-        stages = observe(self._workspace, with_locks=False).stages
-        found = [*why, *machine_findings(self._config, stages, self._drift.seconds())]
+        found = [*why, *self.diagnose()]
         begins = self._failing_since_ns
         if self.state.out_until_ns and begins - self.state.out_until_ns < MERGE_NS:
             begins = min(begins, self.state.out_from_ns)

@@ -26,6 +26,7 @@ from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
 from crawler.pace.gate_record import KILL_REASONS
+from crawler.resilience.stalls import MOST_STALLS
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
     INTERRUPT_DEADLINE,
@@ -45,6 +46,7 @@ from crawler.supervise.exit_rules import (
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
+from crawler.supervise.stall_watch import StallWatch
 from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
 from crawler.supervise.watchdog import Watchdog
 from crawler.workspace.door import Workspace
@@ -54,6 +56,7 @@ log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
 _NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
+_STAGES_EVERY = 2.0  # seconds between looks for stages that stand still or have grown
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = " A second Ctrl-C ends at once."
 
@@ -106,7 +109,8 @@ class Supervisor:
         self._is_suspend_wanted = False
         self._is_watched = True
         self._interrupted_at: float | None = None  # when the first signal came
-        self._network_seen_at = 0.0
+        self._network_seen_at = self._stages_seen_at = 0.0
+        self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
         self._run_before = read_run_text(self.workspace)
@@ -118,9 +122,10 @@ class Supervisor:
         try:
             while self._phase is not Phase.ENDED:
                 self.step(time.monotonic())
-            if self.signals < 2 and self._outcome is not Outcome.FAILED:
+            is_sound = self._outcome not in (Outcome.FAILED, Outcome.BROKEN)
+            if self.signals < 2 and is_sound:
                 self._apply_remaining_results()
-            if self._outcome is not Outcome.FAILED:
+            if is_sound:
                 self._show()
             return self._outcome
         finally:
@@ -148,6 +153,7 @@ class Supervisor:
         self._wait(now)
         if self._phase is Phase.RUNNING:
             self._watch_network()
+            self._watch_stages()
         if self._interrupted_at is None:  # else their deadline is near, and a mark may take seconds
             self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
@@ -205,6 +211,51 @@ class Supervisor:
             )
             self._stop(Outcome.FAILED)
 
+    def _watch_stages(self) -> None:
+        """Restart stages that stand still though work is due; replace fetchers that have outgrown their memory."""
+        now = time.monotonic()
+        if now - self._stages_seen_at < _STAGES_EVERY:
+            return
+        self._stages_seen_at = now
+        alive = {stage.child.pid: stage for stage in self._stages if stage.child is not None and stage.child.pid}
+        started = {pid: int(stage.started_at * 1e9) for pid, stage in alive.items()}
+        for pid, words in self._stalls.find_stalled(started, time.monotonic_ns()):
+            self._heal(alive[pid], words)
+        for pid, size in self._stalls.find_outgrown(alive):
+            self._shrink(alive[pid], size)
+
+    def _heal(self, stage: _Stage, words: str) -> None:
+        """A stage is stalled: diagnose, and restart it; its domains and results are taken over. Or end with a word."""
+        name = stage.spec.name
+        log.warning("Stall detected: the %s stands still: %s", name, words)
+        for finding in self._outages.diagnose():
+            log.warning("  %s", finding)
+        if self._stalls.count(name, time.monotonic()):
+            log.error(
+                "The %s stood still for the %drd time; giving up. Everything crawled so far is saved", name, MOST_STALLS
+            )
+            self._stop(Outcome.BROKEN)
+        if stage.child is not None:
+            stage.is_killed = True
+            stage.child.kill()
+
+    def _shrink(self, stage: _Stage, size: int) -> None:
+        """A fetcher ends between visits, and another one takes its place; without any other stage nothing goes on."""
+        name, megabytes = stage.spec.name, size // (1024 * 1024)
+        if stage.spec.stage == "fetcher":
+            if stage.asked_at is None:
+                log.info("The %s has grown to %d MiB; replacing it", name, megabytes)
+                stage.is_killed = True
+                self._ask_to_end([stage])
+        elif stage.asked_at is None:
+            log.error(
+                "The %s has grown to %d MiB, more than [resilience] max-memory allows; giving up. Everything "
+                "crawled so far is saved",
+                name,
+                megabytes,
+            )
+            self._stop(Outcome.BROKEN)
+
     def _kill_stuck_fetchers(self) -> None:
         """Kill fetchers that a page has brought to a stop. Their successors know which page it was."""
         fetchers = {
@@ -229,7 +280,11 @@ class Supervisor:
                 self._pass_on_lines(stage)
                 code = stage.child.close()
                 stage.child = None
-                self._act_on(judge_exit(stage.spec.stage, code, self._situation(stage)), stage, code, now)
+                situation = self._situation(stage)
+                verdict = judge_exit(stage.spec.stage, code, situation)
+                if stage.is_killed and situation.is_undisturbed and verdict is not Verdict.FAIL_ALL:
+                    verdict = Verdict.RESTART  # it was replaced; how it ended does not matter
+                self._act_on(verdict, stage, code, now)
 
     def _situation(self, stage: _Stage) -> Situation:
         return Situation(
@@ -282,7 +337,7 @@ class Supervisor:
                 exit_words(code),
                 stage.deaths.in_a_row,
             )
-            self._stop(Outcome.FAILED)
+            self._stop(Outcome.BROKEN)
             return
         stage.start_at = now + stage.deaths.pause
         log.warning("The %s %s; restarting it in %.1f s", stage.spec.name, exit_words(code), stage.deaths.pause)

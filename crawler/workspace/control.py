@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from crawler.resilience.stalls import Progress, Work, after
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
 
@@ -38,6 +39,8 @@ class StageControl:
         self._beat_at = 0.0
         self._started = now_text()
         self.facts: Callable[[], dict[str, Any]] = dict
+        self.work: Callable[[], Work] = Work  # what was done, and whether something is due
+        self._progress = Progress()
 
     def install_signals(self) -> None:
         """First SIGINT or SIGTERM: finish the work in flight. Second: exit at once. SIGUSR1: print the status."""
@@ -69,6 +72,7 @@ class StageControl:
         if not force and now - self._beat_at < _BEAT_EVERY:
             return
         self._beat_at = now
+        self._progress = after(self._progress, self.work(), time.monotonic_ns())
         self.workspace.beat(self.name, orjson.dumps(self.status(doing)))
 
     def status(self, doing: str = "running") -> dict[str, Any]:
@@ -80,6 +84,8 @@ class StageControl:
             "started": self._started,
             "at": now_text(),
             "doing": doing,
+            "beat_ns": time.monotonic_ns(),
+            "due_since_ns": self._progress.since_ns if self._progress.work.is_due else None,
             "facts": self.facts(),
         }
 

@@ -78,6 +78,13 @@ def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
     return 0
 
 
+def complete_after_two(root: Path, word: str) -> int:
+    """A scheduler that finds the run complete, once this word has been noted twice."""
+    while notes(root).count(word) < 2:
+        time.sleep(0.01)
+    return complete_the_run(root, ())
+
+
 def die_once(root: Path, name: str) -> int:
     """Killed the first time, sound the second."""
     first = root / f"{name}.died"
@@ -163,3 +170,12 @@ def supervise_for_ever(root: Path, orphan_signal: int) -> None:
 def note_pid_and_wait(root: Path) -> int:
     note(root, f"pid {os.getpid()}")
     return work_until_told(root, "ingest")
+
+
+def stand_still(root: Path, name: str, times: int = 1) -> int:
+    """Has work and does none of it, so many times; then it is sound."""
+    if notes(root).count(f"{name} stands still") >= times:
+        return work_until_told(root, name)
+    note(root, f"{name} stands still")
+    while True:
+        time.sleep(0.01)

@@ -6,19 +6,23 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crawler.model.settings import Config, OutputSettings
+from crawler.model.settings import Config, OutputSettings, ResilienceSettings
 from crawler.observe.live_view import QuietView
 from crawler.observe.logs import configure
 from crawler.observe.processes import Snapshot
-from crawler.supervise import exit_rules
-from crawler.supervise.exit_rules import MOST_DEATHS, Outcome
+from crawler.resilience.stalls import MOST_STALLS
+from crawler.supervise import exit_rules, supervisor
+from crawler.supervise.exit_rules import EXIT_CODES, MOST_DEATHS, Outcome
 from crawler.supervise.stage_process import StageSpec
+from crawler.supervise.stall_watch import StallWatch
 from crawler.supervise.supervisor import Supervisor
+from crawler.supervise.watchdog import Usage
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.supervise import small_stages
 from tests.crawler.supervise.small_stages import notes
@@ -140,7 +144,7 @@ def test_a_stage_that_keeps_dying_is_given_up_with_one_sentence_and_growing_paus
         StageSpec("ingest", "ingest", small_stages.die_always, (root, "ingest")),
         sound(root, "scheduler", "scheduler"),
     ]
-    assert make(root, specs, view).run() is Outcome.FAILED
+    assert make(root, specs, view).run() is Outcome.BROKEN
     assert notes(root).count("ingest dies") == MOST_DEATHS
     pauses = [float(line.split(" in ")[1].split(" s")[0]) for line in view.said if "restarting it" in line]
     assert pauses == sorted(pauses) and len(pauses) == MOST_DEATHS - 1
@@ -172,7 +176,7 @@ def test_a_stage_that_explains_why_it_cannot_go_on_stops_everything_with_that_se
 def test_a_crash_is_one_line_and_its_traceback_is_in_a_file(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
     view = Watching(root)
     assert (
-        make(root, [StageSpec("ingest", "ingest", small_stages.crash, (root, "ingest"))], view).run() is Outcome.FAILED
+        make(root, [StageSpec("ingest", "ingest", small_stages.crash, (root, "ingest"))], view).run() is Outcome.BROKEN
     )
     crashes = [line for line in view.said if "crashed" in line]
     assert crashes and "ZeroDivisionError: a bug" in crashes[0] and "\n" not in crashes[0]
@@ -295,3 +299,89 @@ def test_stages_alone_that_a_flag_stopped_are_done(root: Path, stage: str | None
     specs = [StageSpec("fetcher", "fetcher", small_stages.stop_by_flag, (root, "fetcher", "fetcher"))]
     assert make(root, specs, view, owns_run=False).run() is Outcome.COMPLETED
     assert notes(root) == ["fetcher started", "fetcher ended"]
+
+
+# -- stages that stand still, or grow -------------------------------------------------------------------------
+
+
+def watchful(root: Path, specs: list[StageSpec], view: Watching, **settings: int) -> Supervisor:
+    made = make(root, specs, view)
+    resilience = ResilienceSettings(**settings)
+    made.config = replace(made.config, resilience=resilience)
+    made._stalls = StallWatch(resilience, made.workspace)
+    return made
+
+
+@pytest.fixture
+def all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_STAGES_EVERY", 0.0)
+
+
+def seen_standing(made: Supervisor, root: Path) -> Supervisor:
+    """The ingest is found stalled each time that it has noted that it stands still."""
+    found: list[int] = []
+
+    def find_stalled(started_ns: Mapping[int, int], now_ns: int) -> list[tuple[int, str]]:
+        pids = [stage.child.pid for stage in made._stages if stage.child and stage.spec.name == "ingest"]
+        if pids[:1] and pids[0] not in found and notes(root).count("ingest stands still") == len(found) + 1:
+            found.append(pids[0] or 0)
+            return [(found[-1], "work is due, and none was done for 300 s")]
+        return []
+
+    made._stalls.find_stalled = find_stalled  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.usefixtures("all_the_time")
+def test_a_stage_that_stands_still_is_restarted(root: Path) -> None:
+    view = Watching(root)
+    specs = [
+        StageSpec("ingest", "ingest", small_stages.stand_still, (root, "ingest")),
+        StageSpec("scheduler", "scheduler", small_stages.complete_the_run, (root, ("ingest started",))),
+    ]
+    assert seen_standing(watchful(root, specs, view), root).run() is Outcome.COMPLETED
+    (said,) = [line for line in view.said if "Stall detected" in line]
+    assert "the ingest stands still: work is due, and none was done for 300 s" in said
+    assert notes(root)[:2] == ["ingest stands still", "ingest started"]
+
+
+@pytest.mark.usefixtures("all_the_time")
+def test_a_stage_that_stands_still_again_and_again_ends_the_crawl_with_a_word(root: Path) -> None:
+    view = Watching(root)
+    specs = [StageSpec("ingest", "ingest", small_stages.stand_still, (root, "ingest", 99))]
+    outcome = seen_standing(watchful(root, specs, view), root).run()
+    assert outcome is Outcome.BROKEN and EXIT_CODES[outcome] == 70
+    assert notes(root).count("ingest stands still") == MOST_STALLS
+    assert any("giving up" in line and "stood still" in line for line in view.said)
+
+
+@pytest.mark.usefixtures("all_the_time")
+def test_a_fetcher_that_outgrew_its_memory_is_replaced_after_it_has_finished(root: Path) -> None:
+    view = Watching(root)
+    specs = [
+        sound(root, "fetcher", "fetcher"),
+        StageSpec("scheduler", "scheduler", small_stages.complete_after_two, (root, "fetcher started")),
+    ]
+    made = watchful(root, specs, view, max_memory=1)
+    first: list[int] = []
+
+    def usage(pid: int) -> Usage:
+        child = made._stages[0].child
+        if not first and child is not None and child.pid == pid and "fetcher started" in notes(root):
+            first.append(pid)
+        return Usage(0.0, 5 if pid in first else 0)
+
+    made._stalls._usage = usage
+    assert made.run() is Outcome.COMPLETED
+    assert notes(root).count("fetcher started") == 2, notes(root)
+    assert not [line for line in view.said if line.startswith("[WARNING]")], "nobody notices"
+
+
+@pytest.mark.usefixtures("all_the_time")
+def test_any_other_stage_that_outgrew_its_memory_ends_the_crawl_with_70(root: Path) -> None:
+    view = Watching(root)
+    made = watchful(root, [sound(root, "ingest", "ingest")], view, max_memory=1)
+    made._stalls._usage = lambda pid: Usage(0.0, 5 if "ingest started" in notes(root) else 0)
+    assert made.run() is Outcome.BROKEN
+    assert notes(root) == ["ingest started", "ingest ended"], "it finished what was durable"
+    assert any("max-memory" in line for line in view.said)
