@@ -357,8 +357,9 @@ class DomainWorker:
         """What this visit says about its domain may open or close the breaker."""
         if not result.ledger:
             return
-        word = slug_of(result.error) or breakers.OK
         settings = self._config.resilience
+        is_barrier = result.is_hard_garbage and breakers.HARD in settings.breaker_counts
+        word = breakers.HARD if is_barrier else slug_of(result.error) or breakers.OK
         has_answer = isinstance(result.ledger[-1].answer, int)
         outcome = breakers.outcome_of(word, settings.breaker_counts, has_answer=has_answer)
         before = domain.pace.breaker

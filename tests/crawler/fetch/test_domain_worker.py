@@ -17,7 +17,7 @@ from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.model.messages import Failure, Request, Response
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
-from crawler.model.settings import Config, CrawlerSettings
+from crawler.model.settings import Config, CrawlerSettings, ValidationSettings
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
 from crawler.pace.breaker import Breaker, BreakerState
@@ -194,6 +194,28 @@ def test_failures_in_a_row_open_the_breaker_and_the_domain_rests_with_its_jobs(b
     assert (kept.is_open, kept.failures) == (True, 5)
     assert bench.domain.idleness.is_idle and len(bench.queue) == 0
     assert bench.domain.progress.done < bench.jobs_end()
+
+
+def test_challenges_open_the_breaker_whatever_their_status(bench: Bench) -> None:
+    challenge = Response(200, {"content-type": "text/html", "cf-mitigated": "challenge"}, b"<title>Wait</title>")
+    bench.wire.answers = {f"/{number}": challenge for number in range(9)}
+    bench.release(*"012345")
+    bench.work()
+    assert {page.validation for page in bench.pages()} == {"hard"} and len(bench.pages()) == 5
+    (event,) = [record for record in bench.records() if isinstance(record, DomainEvent)]
+    assert (event.event, event.detail) == (
+        "breaker-open",
+        "5 visits in a row failed, the last with hard; the next one in 60 s",
+    )
+
+
+def test_a_domain_is_asked_for_one_missing_page_with_get_if_its_404_is_to_be_learned(bench: Bench) -> None:
+    bench.wire.answers = dict.fromkeys(("/0", "/1", "/2"), Response(404, {"content-type": "text/html"}))
+    bench.config = Config(crawler=bench.config.crawler, validation=ValidationSettings(learn_404=True))
+    bench.begin_run(1)
+    bench.release(*"012")
+    bench.work()
+    assert bench.wire.sent[1:] == ["HEAD /0", "GET /0", "HEAD /1", "HEAD /2"]
 
 
 def test_trials_after_the_cooldown_close_the_breaker(bench: Bench) -> None:
