@@ -205,6 +205,22 @@ class CutPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejection:
+    """Pages that were rejected for one reason."""
+
+    word: str  # soft | hard
+    reason: str  # its slug
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedPage:
+    url: str
+    word: str
+    reason: str  # slug and words
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """All figures. Lists are complete unless their name says `top`; outputs may show fewer.
 
@@ -243,6 +259,8 @@ class Figures:
     links_cut: int = 0
     truncated_pages: list[str] = field(default_factory=list)  # the first thousand
     truncated_total: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    rejected: list[RejectedPage] = field(default_factory=list)
     seeds: int = 0
     seeds_waiting: int = 0
     failed_seeds: list[FailedSeed] = field(default_factory=list)

@@ -2,10 +2,11 @@
 
     stats(database: Path, by: str | None = None, as_json: bool = False, *, is_uncut=False, name=None) -> str
 
-`by` is one of `BY` (domain, state, depth, error, seed, link, cut) or None for the overview; anything else is a
-ValueError. Raises NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet). The
-text ends with a newline and fits a screen, unless `is_uncut`; a list that is cut ends with the command that shows the
-rest, in which `name` stands for the config. The JSON is complete, has `"v": 1`, and is described in docs/outputs.md.
+`by` is one of `BY` (domain, state, depth, error, seed, link, cut, rejection) or None for the overview; anything else is
+a ValueError. Raises NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet).
+The text ends with a newline and fits a screen, unless `is_uncut`; a list that is cut ends with the command that shows
+the rest, in which `name` stands for the config. The JSON is complete, has `"v": 1`, and is described in
+docs/outputs.md.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from reporter.survey import survey
 from reporter.verdict import verdict
 
 VERSION = 1
-BY = ("domain", "state", "depth", "error", "seed", "link", "cut")
+BY = ("domain", "state", "depth", "error", "seed", "link", "cut", "rejection")
+_LONG = ("link", "cut", "rejection")  # lists that need more than counting
 _ROWS = 20  # of a list, on a terminal
 
 
@@ -39,8 +41,8 @@ def stats(
     """The figures of the run that the map shows. `width`: columns of the terminal; None: nothing is cut to fit."""
     if by is not None and by not in BY:
         raise ValueError(f"by must be one of {', '.join(BY)}, not {by!r}")
-    in_full = by in ("link", "cut") or (by is None and as_json)
-    figures = survey(database, in_full=in_full, is_uncut=by in ("link", "cut"))
+    in_full = by in _LONG or (by is None and as_json)
+    figures = survey(database, in_full=in_full, is_uncut=by in _LONG)
     if as_json:
         return json_text(_shape(figures, by))
     rest = f"sumi-ripple stats {name or database} --by {by} --all"
@@ -73,6 +75,10 @@ def _shape(figures: Figures, by: str | None) -> dict[str, Any]:
         shape["links"] = [{"fate": fate, **asdict(link)} for fate, link in _links_to_mend(figures)]
     if by == "cut":
         shape["cut_pages"] = [asdict(row) for row in figures.cut_pages]
+    if by in (None, "rejection"):
+        shape["rejections"] = [asdict(row) for row in figures.rejections]
+    if by == "rejection":
+        shape["rejected"] = [asdict(row) for row in figures.rejected]
     if by is None:
         shape |= _lists(figures)
     return shape
@@ -149,6 +155,8 @@ def _text(figures: Figures, by: str | None, cut: _Cut) -> str:
         lines += _seeds(figures, cut)
     elif by == "link":
         lines += _links(figures, cut)
+    elif by == "rejection":
+        lines += _rejected(figures, cut)
     elif by == "cut":
         rows = [(url_words(row.url), f"{row.links_cut:,}") for row in figures.cut_pages]
         lines += columns(("page", "links left out"), rows[: cut.rows]) + cut.more(len(rows), "page")
@@ -237,6 +245,16 @@ def _links(figures: Figures, cut: _Cut) -> list[str]:
         lines += [f"    found on {url_words(url)}" for url in link.examples]
         lines += [f"    and on {counted(rest, 'more page')} of {domain_words(link.domain)}"] if rest > 0 else []
     return [*lines, *cut.more(len(found), "link"), _total(len(found), "link")]
+
+
+def _rejected(figures: Figures, cut: _Cut) -> list[str]:
+    """Answers that were no pages: challenges, shells, parked domains and the like."""
+    if not figures.rejections:
+        return ["No page was rejected."]
+    rows = ((plain(row.reason), row.word, f"{row.pages:,}") for row in figures.rejections)
+    lines = columns(("rejected for", "", "pages"), rows, texts=2)
+    lines += ["", *(f"{plain(page.url)}  {page.word}: {plain(page.reason)}" for page in figures.rejected[: cut.rows])]
+    return [*lines, *cut.more(len(figures.rejected), "page"), _total(len(figures.rejected), "page")]
 
 
 _FATES = {"gone": "gone", "unreachable": "not reachable today", "moved": "moved"}

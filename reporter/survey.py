@@ -14,6 +14,7 @@ from reporter.error_categories import reason_words
 from reporter.figures import TOP, Figures, FixableLink
 from reporter.queries import broken_links, domain_links, overview
 from reporter.queries.one_page import urls_of
+from reporter.queries.rejections import rejected_pages, rejections
 from reporter.queries.rows import BrokenLink, DomainRow
 from reporter.queries.seeds import seed_rows
 
@@ -26,7 +27,7 @@ TRUNCATED_PAGES = 1000
 def survey(database: Path, run: int | None = None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
     """The figures of the run that the map shows. Without `in_full`, only those that counting pages yields.
 
-    With `is_uncut`, the lists of links and of pages with too many links are complete.
+    With `is_uncut`, the lists of links, of pages with too many links and of rejected pages are complete.
 
     Raises NoDatabase, NotAMap, and NoSuchRun if `run` is given and is not that run.
     """
@@ -114,6 +115,8 @@ def _with_lists(
         "links_cut": sum(links for _, links in cut),
         "truncated_pages": [truncated_urls[page][0] for page in truncated],
         "truncated_total": truncated_total,
+        "rejections": [figures.Rejection(*row) for row in rejections(reader, run)],
+        "rejected": [figures.RejectedPage(*row) for row in rejected_pages(reader, run, None if is_uncut else TOP)],
     }
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     return Figures(**{**fields, **changes})

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crawler.database.format import LINK_TEXTS_SINCE, VALIDATION_SINCE
 from crawler.database.reader import open_map
 from crawler.model.states import slug_of
 
@@ -40,13 +39,15 @@ _QUERIES: dict[str, str] = {
     "domain": "SELECT domain, class, closed_reason FROM domain_states",
 }
 # Kinds of rows that are younger than the digest count once there are some: a map without them has the digest it had.
-_YOUNGER: dict[str, tuple[int, str]] = {  # (format that has them, …)
+_YOUNGER: dict[str, tuple[str, str, str]] = {  # (table and column that they need, …)
     "rejected": (
-        VALIDATION_SINCE,
+        "pages",
+        "validation",
         "SELECT url, validation, rejection_reason FROM pages WHERE validation IN ('soft', 'hard')",
     ),
     "link-text": (
-        LINK_TEXTS_SINCE,
+        "link_texts",
+        "text",
         "SELECT a.url, b.url, t.text, t.rel FROM link_texts t JOIN links l ON l.id = t.id"
         " JOIN pages a ON a.id = l.from_page_id JOIN pages b ON b.id = l.to_page_id",
     ),
@@ -58,7 +59,11 @@ def parts(database: Path) -> dict[str, str]:
     """The hash of each kind of row, to find out where two maps differ. Raises MapError."""
     with open_map(database) as reader:
         sums = {name: _sum(name, reader.rows(sql)) for name, sql in _QUERIES.items()}
-        younger = {n: _sum(n, reader.rows(sql)) for n, (since, sql) in _YOUNGER.items() if reader.format >= since}
+        younger = {
+            name: _sum(name, reader.rows(sql))
+            for name, (table, column, sql) in _YOUNGER.items()
+            if reader.has_column(table, column)
+        }
         return sums | {name: value for name, value in younger.items() if value != _sum(name, ())}
 
 

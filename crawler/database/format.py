@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 SCHEMA_VERSION = 5  # what the ingest writes; format 4 lacks what `SINCE_FORMAT_4` and `FROM_FORMAT_4` add to it
-VALIDATION_SINCE = 5  # `pages.validation` and `rejection_reason`
-LINK_TEXTS_SINCE = 5
 OLDEST_READABLE = 2  # no `unsummed_visits`, so all its links are in `domain_links`; format 3 has no `run_figures`
 
 # links.kind

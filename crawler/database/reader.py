@@ -27,10 +27,9 @@ _TABLES = {"meta", "runs", "pages", "links", "domain_states"}
 class MapReader:
     """Questions to one snapshot of a map. Valid inside the `open_map` block that made it."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, format_: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self.path = path
-        self.format = format_  # one that this program reads (`crawler.database.format`)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
         """The rows of an answer, one at a time."""
@@ -79,7 +78,8 @@ def open_map(path: Path, *, patience: float = 30) -> Iterator[MapReader]:
         raise NoDatabase(path)
     connection = _connect_anywhere(path, patience)
     try:
-        yield MapReader(connection, path, check_format(connection, path))
+        check_format(connection, path)
+        yield MapReader(connection, path)
     except sqlite3.DatabaseError as problem:
         raise NotAMap(path, str(problem)) from problem
     finally:
@@ -92,8 +92,8 @@ def connect(path: Path, patience: float, options: str = "") -> sqlite3.Connectio
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience, cached_statements=64)
 
 
-def check_format(connection: sqlite3.Connection, path: Path) -> int:
-    """The map's format. Raises NotAMap unless this program reads it."""
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises NotAMap unless this is a map whose format this program reads."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables >= _TABLES:
         raise NotAMap(path, "it has none of the tables of one")
@@ -108,7 +108,6 @@ def check_format(connection: sqlite3.Connection, path: Path) -> int:
         raise NotAMap(path, f"{known}; rebuild it from the spools with: sumi-ripple replay CONFIG --into new.db")
     if number > SCHEMA_VERSION:
         raise NotAMap(path, f"{known}; use a newer Sumi-Ripple")
-    return number
 
 
 def _connect_anywhere(path: Path, patience: float) -> sqlite3.Connection:

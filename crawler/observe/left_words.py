@@ -19,7 +19,7 @@ def left_facts(snapshot: Snapshot) -> dict[str, Any] | None:
     found = snapshot.facts_of("ingest").get("left")
     if not isinstance(found, dict) or snapshot.has_run_ended or not any(s.is_running for s in snapshot.stages):
         return None
-    if not _FIGURES <= found.keys():
+    if not found.keys() >= _FIGURES:
         return None
     limits = snapshot.facts_of("scheduler").get("limits")
     limits = {name: limits[name] for name in _KEYS if name in limits} if isinstance(limits, dict) else {}

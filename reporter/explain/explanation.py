@@ -72,6 +72,8 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
         state=page.state if page else None,
         status=page.status_code if page else None,
         error=page.error_message if page else None,
+        validation=page.validation if page else None,
+        rejection_reason=page.rejection_reason if page else None,
         title=page.title if page else None,
         content_type=page.content_type if page else None,
         truncated=bool(page and page.truncated),

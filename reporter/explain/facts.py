@@ -65,6 +65,8 @@ class Explanation:
     state: str | None
     status: int | None
     error: str | None
+    validation: str | None  # ok | soft | hard
+    rejection_reason: str | None
     title: str | None
     content_type: str | None
     truncated: bool  # its compressed body ended before its stream did

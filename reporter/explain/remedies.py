@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
+from crawler.model.validity import NEEDS_RENDERING, Validity
 from crawler.net.addresses import forbidden_reason, matches
 from crawler.rules.lists import Classifier
 
@@ -127,6 +128,8 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
     if state == PageState.PROCESSED:
         if facts.redirect_to:
             return ["Nothing: it was visited, and it redirects. Its target is a page of its own."]
+        if facts.rejection_reason:
+            return [_rejected(facts)]
         return ["Nothing: it was crawled."]
     if state in (PageState.QUEUED, PageState.FETCHING):
         return ["Nothing: it waits for its turn in the frontier.", *_turn_words(config, facts)]
@@ -136,7 +139,10 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
             f"max-depth must be {nearest} or more (it is {config.crawler.max_depth}), or a nearer page must link to it."
         ]
     if state == PageState.DISCOVERED:
-        return ["A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)."]
+        return [
+            "A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)"
+            " or on rejected ones ([validation] follow-rejected = true)."
+        ]
     if state == PageState.DEAD_LINK:
         return ["The site must bring the page back; the next run that finds a link to it requests it again."]
     if state == PageState.RATE_LIMITED:
@@ -171,6 +177,15 @@ def _budget_words(config: Config, facts: Explanation) -> str:
 
 def _turn_words(config: Config, facts: Explanation) -> list[str]:
     return [facts.turn.words(_budget_key(config, facts))] if facts.turn else []
+
+
+def _rejected(facts: Explanation) -> str:
+    reason = slug_of(facts.rejection_reason) or ""
+    if reason == NEEDS_RENDERING:
+        return "It was visited, and shows nothing without its scripts, which are not run here."
+    if facts.validation == Validity.HARD:
+        return "It was visited, and answered with a barrier: the site must let the crawler in."
+    return f'It was visited, and is no page. If it is one: [validation] ignore = ["{reason}"].'
 
 
 def _denied(facts: Explanation) -> str:

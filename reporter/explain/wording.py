@@ -58,6 +58,8 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
     rows = [("state", _state_words(facts))]
     if facts.error:
         rows.append(("error", text_words(facts.error, 200)))
+    if facts.rejection_reason:
+        rows.append(("rejected", f"{facts.validation}, {text_words(facts.rejection_reason, 200)}"))
     if facts.title:
         rows.append(("title", plain(facts.title, 100)))
     if facts.truncated:

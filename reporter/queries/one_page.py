@@ -38,8 +38,13 @@ def truncated_column(reader: MapReader) -> str:
     return "truncated" if reader.has_column("pages", "truncated") else "0"
 
 
+def judgement_columns(reader: MapReader) -> str:
+    """`validation` and `rejection_reason`, or what they are in a map of a format without them."""
+    return "validation, rejection_reason" if reader.has_column("pages", "validation") else "NULL, NULL"
+
+
 def _page_sql(reader: MapReader) -> str:
-    return f"{_PAGE}, {truncated_column(reader)} FROM pages"
+    return f"{_PAGE}, {truncated_column(reader)}, {judgement_columns(reader)} FROM pages"
 
 
 def urls_of(reader: MapReader, pages: Iterable[int]) -> dict[int, tuple[str, str, int | None, str | None]]:

@@ -55,6 +55,8 @@ class PageRow(NamedTuple):
     nofollow: int
     links_cut: int
     truncated: int
+    validation: str | None
+    rejection_reason: str | None
 
 
 class SeedRow(NamedTuple):

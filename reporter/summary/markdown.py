@@ -11,6 +11,7 @@ from itertools import groupby
 
 from crawler.model.settings import EntryNote
 from crawler.model.shown_text import counted, domain_words, text_words, url_words
+from crawler.model.validity import NEEDS_RENDERING
 from reporter.candidate_views import crawled_words
 from reporter.escape import code, markdown
 from reporter.figures import (
@@ -58,6 +59,7 @@ def summary(figures: Figures, version: str, name: str, notes: Sequence[EntryNote
         _closed(figures, name),
         _breakers(figures, name),
         _traps(figures, name),
+        _rejected(figures, name),
         _cut(figures, name),
         _truncated(figures, name),
         _quarantined(figures, name),
@@ -337,6 +339,21 @@ def _traps(figures: Figures, name: str) -> str:
     ]
     text = "## Trap Warnings\n\n" + table(("Domain", "URLs", "What Stopped Them", "Pages"), rows, "lllr")
     return text + _showing(len(rows), len(figures.traps), f"stats {name} --json")
+
+
+def _rejected(figures: Figures, name: str) -> str:
+    if not figures.rejections:
+        return ""
+    total = sum(row.pages for row in figures.rejections)
+    is_shell = any(row.reason == NEEDS_RENDERING for row in figures.rejections)
+    text = f"## Rejected Pages\n\n{counted(total, 'answer')} that {'was' if total == 1 else 'were'} no page:"
+    text += " `hard` ones refuse or test their visitors, `soft` ones have no content."
+    text += f" A browser would show more of those that are `{NEEDS_RENDERING}`.\n\n" if is_shell else "\n\n"
+    reasons = ((code(row.reason), row.word, f"{row.pages:,}") for row in figures.rejections)
+    text += table(("Reason", "Kind", "Pages"), reasons, "llr")
+    rows = ((code(page.url), page.word, code(page.reason)) for page in figures.rejected)
+    text += "\n\n" + table(("Page", "Kind", "Why"), rows)
+    return text + _showing(len(figures.rejected), total, f"stats {name} --by rejection --all")
 
 
 def _truncated(figures: Figures, name: str) -> str:

@@ -48,6 +48,7 @@ def test_each_view_has_its_list_and_the_overall_figures(database: Path, by: str)
             "seed": {"seeds"},
             "link": {"links"},
             "cut": {"cut_pages"},
+            "rejection": {"rejections", "rejected"},
         }[by]
     )
 
