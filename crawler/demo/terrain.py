@@ -15,6 +15,7 @@ could have made it so, and are therefore written as they are:
 from __future__ import annotations
 
 from crawler.demo.failing_sites import FERRY_HOST, tired_ferry
+from crawler.demo.masked_sites import BALL_HOST, masked_ball
 from crawler.demo.sites import Page, Site, SiteTerrain
 
 SCROLL_LENGTH = 40  # pages of the long scroll; the budget ends before them
@@ -49,6 +50,7 @@ def demo_terrain() -> SiteTerrain:
             _spiral_stair(),
             _leaf_forest(),
             tired_ferry(),
+            masked_ball(),
             *_closed_doors(),
             *_never_visited(),
         )
@@ -162,6 +164,7 @@ def _tea_almanac() -> Site:
                 ("Readers send us roads, mostly. Some of them lead somewhere.",),
                 (
                     ("https://winding-path.test/", "A walk with many turns"),
+                    (f"https://{BALL_HOST}/", "An invitation"),
                     ("https://spiral-stair.test/step/0", "A staircase, counted"),
                     ("https://blätterwald.test/", "Blätterwald, a wood of leaves"),
                     (f"https://{REFUSED_HOST}/", "A gate"),

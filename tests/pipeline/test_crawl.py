@@ -14,7 +14,7 @@ from crawler.database.digest import digest, parts
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.model.states import PageState
-from tests.crawler.demo.demo_states import expected_states
+from tests.crawler.demo.demo_states import MASKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.torture.run import torture
 
@@ -82,6 +82,24 @@ def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(ca
     exported = run("export", "demo.toml", "--workspace", "workspace", "--level", "domain", cwd=calm).stdout
     (ferry,) = [line for line in exported.splitlines() if '"tired-ferry.test"' in line and '"breaker"' in line]
     assert '"breaker":"closed"' in ferry
+
+
+def test_pages_that_are_none_are_rejected_and_no_others(calm: Path) -> None:
+    slug = "substr(rejection_reason, 1, instr(rejection_reason, ':') - 1)"
+    found = rows(calm, f"SELECT url, validation, {slug} FROM pages WHERE validation IN ('soft', 'hard')")
+    assert {url: (word, reason) for url, word, reason in found} == MASKED
+    judged = "SELECT validation, count(*) FROM pages WHERE state = 'processed' AND redirect_to IS NULL GROUP BY 1"
+    counts = dict(rows(calm, judged))
+    assert counts["ok"] > 50 and None not in counts
+    behind = (
+        "SELECT kind FROM links JOIN pages ON pages.id = to_page_id WHERE url = 'https://masked-ball.test/backstage'"
+    )
+    assert rows(calm, behind) == [(1,)]
+    shell = "https://masked-ball.test/dance-card"
+    text = (calm / "crawl-summary.md").read_text()
+    assert "## Rejected Pages" in text and f"| `{shell}` | soft |" in text
+    told = run("explain", shell, "demo.toml", "--workspace", "workspace", cwd=calm).stdout
+    assert "rejected      soft, needs-rendering: " in told
 
 
 def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:

@@ -133,6 +133,14 @@ FERRY_REFUSED = tuple(
     f"https://tired-ferry.test/crossings/{day}" for day in ("monday", "tuesday", "wednesday", "thursday", "friday")
 )
 
+# Pages that are none, with their verdicts, beside good ones; the link of a rejected page is not followed.
+MASKED = {
+    "https://masked-ball.test/guard": ("hard", "anubis-challenge"),
+    "https://masked-ball.test/dance-card": ("soft", "needs-rendering"),
+    "https://masked-ball.test/left-glove": ("soft", "soft-404"),
+}
+BALL = ("https://masked-ball.test/", "https://masked-ball.test/mirrors")
+
 # The stable first words of what went wrong.
 EXPECTED_SLUGS = {
     "https://tea-almanac.test/kitchen/stove": "robots-denied",
@@ -158,6 +166,7 @@ def expected_states(budget: int = 40, query_variants: int = 4, scroll_length: in
     """Key → state of every page in the finished map, under these limits of the demo's config."""
     states = {key: state for state, keys in _FIXED.items() for key in keys.split()}
     states |= dict.fromkeys(FERRY_CROSSED, "processed") | dict.fromkeys(FERRY_REFUSED, "failed")
+    states |= dict.fromkeys((*BALL, *MASKED), "processed") | {"https://masked-ball.test/backstage": "discovered"}
     for path in ("/", "/%C3%A4ste", "/moos"):
         states[f"https://{IDN_HOST}{path}"] = "processed"
     for step in range(LADDER_HOPS):  # the walk ends after ten redirects: the top is never found
