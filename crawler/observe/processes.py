@@ -19,6 +19,7 @@ from crawler.workspace.clock import boot_id
 from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
+_MOST_HOSTS = 100  # of one heartbeat
 _GROUPS = ("left", "limits")  # facts that are several numbers
 _NAME = re.compile("[a-z0-9-]{1,40}")
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
@@ -147,7 +148,7 @@ def _stage_process(
 
 
 def _facts(found: object) -> dict[str, Any]:
-    """The facts that have the form of facts: numbers, groups of numbers, and the domain that is due next.
+    """The facts that have the form of facts: numbers, groups of numbers, hosts, and the domain that is due next.
 
     A heartbeat is shown to people and by the supervisor itself: one that somebody forged may neither end a crawl nor
     write to a terminal. So all else is left out.
@@ -156,6 +157,10 @@ def _facts(found: object) -> dict[str, Any]:
         return {}
     facts: dict[str, Any] = _numbers(found)
     facts |= {name: _numbers(found[name]) for name in _GROUPS if isinstance(found.get(name), dict)}
+    hosts = found.get("good_hosts")
+    if isinstance(hosts, list):
+        texts = [host for host in hosts[:_MOST_HOSTS] if isinstance(host, str)]
+        facts["good_hosts"] = [host for host in texts if host == plain(host, 253)]
     due = found.get("next_due")
     if isinstance(due, dict) and isinstance(due.get("domain"), str) and isinstance(due.get("seconds"), int | float):
         facts["next_due"] = {"domain": plain(due["domain"], 253), "seconds": float(due["seconds"])}
