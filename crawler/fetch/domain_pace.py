@@ -129,8 +129,9 @@ class DomainPace:
 
     def keep_breaker(self, breaker: Breaker) -> None:
         """The breaker has changed. The gate's record says so at once, if the gate is not busy."""
-        self._breaker = breaker
-        self.flush()
+        # The breaker alone: what else is known here, a retry count of the job that just ended say, has its own time.
+        is_kept = self.gate.update(self.run, lambda record: replace(record, breaker=breaker))
+        self._breaker = None if is_kept else breaker
 
     def is_closed(self, run: int) -> bool:
         return self._closure is not None and self._closed_run == run
