@@ -197,9 +197,10 @@ def init(
     """Write a commented config to start from, with your own sites if you have a list of them."""
     from crawler.config.site_lists import config_text, read_sites
     from crawler.config.template import TEMPLATE
+    from crawler.model.shown_text import counted, plain
 
-    sites = read_sites(source) if source else None
-    text = TEMPLATE if sites is None or source is None else config_text(TEMPLATE, sites, source)
+    listed = read_sites(source) if source else None
+    text = TEMPLATE if listed is None or source is None else config_text(TEMPLATE, listed.sites, source)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -207,8 +208,12 @@ def init(
         raise UsageError(f"{path} exists already and is left as it is; name another file") from None
     except OSError as problem:
         raise UsageError(f"cannot write {path}: {problem.strerror}") from None
-    if sites is None:
+    if listed is None:
         typer.echo(f"Wrote {path}. Add your domains, then run: sumi-ripple {path} --dry-run")
     else:
-        found = f"{len(sites):,} domains and {sum(map(len, sites.values())):,} seeds"
+        seeds = sum(map(len, listed.sites.values()))
+        found = f"{counted(len(listed.sites), 'domain')} and {counted(seeds, 'seed')}"
         typer.echo(f"Wrote {path} with {found}. Check it: sumi-ripple {path} --dry-run")
+        if listed.unread:
+            lines = f"{counted(len(listed.unread), 'line')} of {source} named no site"
+            typer.echo(f"Warning: {lines}, the first: {plain(listed.unread[0], 80)}", err=True)

@@ -86,7 +86,9 @@ def changes_between(config: Config, numbers: tuple[int, int] | None, progress: P
             raise SumiError(f"a diff needs two completed runs, and {database} has {len(completed)}")
         first, second = completed
     else:
-        if numbers[0] >= numbers[1]:
+        if numbers[0] == numbers[1]:
+            raise UsageError(f"give two different runs, like: sumi-ripple diff {numbers[0]} {numbers[0] + 1}")
+        if numbers[0] > numbers[1]:
             raise UsageError(f"give the earlier run first: sumi-ripple diff {numbers[1]} {numbers[0]}")
         first, second = (runs.find(number) for number in numbers)
     maps = [map_of_run(config, run.number, progress) for run in (first, second)]

@@ -447,6 +447,8 @@ def export(
     name = format or (target.suffix.removeprefix(".") if target else "jsonl")
     if name not in FORMATS:
         raise UsageError(f"{name or 'a file without an ending'} is not a format; the formats are {', '.join(FORMATS)}")
+    if target is not None and (target.suffix == ".toml" or _is_database(target)):
+        raise UsageError(f"{target} is a config or a database, which an export never replaces; give another file")
     if steps is not None and around is None:
         raise UsageError("--steps counts from a domain: give it with --around DOMAIN")
     is_database = run is not None and config.suffix != ".toml" and not _is_toml(config)

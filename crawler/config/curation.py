@@ -17,7 +17,7 @@ from crawler.config import checks
 from crawler.config.list_edit import EditError, Entry, put_in_list
 from crawler.config.load import ConfigError, load_text, read_text
 from crawler.model.settings import Config
-from crawler.model.shown_text import domain_words
+from crawler.model.shown_text import cut, domain_words
 from crawler.rules.lists import Classifier
 from crawler.workspace.atomic import write_atomically
 from crawler.workspace.clock import now_text
@@ -129,7 +129,7 @@ def _pattern(text: str) -> str:
     try:
         return str(checks.domain_pattern(text))
     except checks.Bad as problem:
-        raise EditError(f"{text!r} is not a domain; give {problem}") from None
+        raise EditError(f"{cut(text, 100)!r} is not a domain; give {cut(str(problem), 200)}") from None
 
 
 def _loaded(path: Path, text: str, config: Config) -> Config:

@@ -56,7 +56,7 @@ def test_a_list_becomes_a_config_that_can_be_loaded(
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert read_sites(path) == sites
+    assert read_sites(path).sites == sites
     config = tmp_path / "my.toml"
     config.write_text(config_text(TEMPLATE, sites, path))
     loaded = load(config)
@@ -64,7 +64,9 @@ def test_a_list_becomes_a_config_that_can_be_loaded(
     assert loaded.blacklist == loaded.stub == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00"])
+@pytest.mark.parametrize(
+    "content", [b"", b"nothing here\n", b"\xff\xfe\x00", b"\xe9", b"x" * 300_000, b'"' + b"a\n" * 100_000]
+)
 def test_a_file_that_names_no_site_is_one_sentence(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(content)
@@ -72,3 +74,18 @@ def test_a_file_that_names_no_site_is_one_sentence(content: bytes, tmp_path: Pat
         read_sites(path)
     with pytest.raises(UsageError, match="cannot read"):
         read_sites(tmp_path / "none.txt")
+
+
+def test_a_list_in_the_encoding_that_windows_calls_unicode_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_bytes("https://example.com/\nbücher.example\n".encode("utf-16"))
+    assert list(read_sites(path).sites) == ["example.com", "xn--bcher-kva.example"]
+
+
+def test_lines_that_name_no_site_are_told_and_the_names_of_columns_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("name,url\na,https://example.com/\nb,none\n,\n# c\n")
+    assert read_sites(path).unread == ["b none"]
+    path.write_text("\n".join(f"https://example.com/{number}" for number in range(20_000)))
+    found = read_sites(path)
+    assert len(found.sites["example.com"]) == 20_000 and not found.unread

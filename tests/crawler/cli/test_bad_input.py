@@ -1,0 +1,110 @@
+"""Bad input in the commands that read and curate the map: one sentence, exit 2, nothing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.workspace.files.file_workspace import FileWorkspace
+from tests.crawler.cli.calling import called
+from tests.reporter.terrain import MapBuilder
+
+LONG = "a" * 5000
+DECIDING = ("accept", "reject", "stub")
+BAD: list[tuple[str, ...]] = [
+    *(
+        (command, *words)
+        for command in ("runs", "diff", "candidates", "export", "map", "explain")
+        for words in ((), ("none.toml", "x.html"), ("folder.toml", "x.html"), ("binary.toml", "x.html"))
+        if (command, words) != ("diff", ())
+    ),
+    ("diff", "my.toml", "1"),
+    ("diff", "my.toml", "1", "2", "3"),
+    ("diff", "my.toml", "2", "1"),
+    ("diff", "my.toml", "1", "1"),
+    ("diff", "my.toml", "x", "y"),
+    ("diff", "my.toml", "--json", "--csv"),
+    ("candidates", "my.toml", "--limit", "0"),
+    ("candidates", "my.toml", "--limit", "x"),
+    ("candidates", "my.toml", "--json", "--csv"),
+    ("export", "my.toml", "x.xls"),
+    ("export", "my.toml", "x"),
+    ("export", "my.toml", "--format", "csv"),
+    ("export", "my.toml", "my.toml", "--format", "gexf"),
+    ("export", "my.toml", "sumi-ripple.db", "--format", "gexf"),
+    ("export", "my.toml", "x.csv", "--level", "host"),
+    ("export", "my.toml", "x.csv", "--class", "good"),
+    ("export", "my.toml", "x.csv", "--state", "odd"),
+    ("export", "my.toml", "x.csv", "--depth", "-1"),
+    ("export", "my.toml", "x.csv", "--domain", "a b"),
+    ("export", "my.toml", "x.csv", "--around", "*.a.test"),
+    ("export", "my.toml", "x.csv", "--around", ""),
+    ("export", "my.toml", "x.csv", "--steps", "2"),
+    ("export", "my.toml", "x.csv", "--run", "0"),
+    ("map", "my.toml", "x.txt"),
+    ("map", "my.toml", "my.toml"),
+    ("map", "my.toml", "x.html", "--domains", "0"),
+    ("map", "my.toml", "x.html", "--domains", "5001"),
+    ("explain", "", "my.toml"),
+    ("explain", "ftp://a.test/", "my.toml"),
+    ("explain", "*.a.test", "my.toml"),
+    ("explain", "a.test", "b.test", "my.toml"),
+    *(
+        (command, *words, *more)
+        for command in DECIDING
+        for words, more in (
+            ((), ()),
+            (("my.toml",), ()),
+            (("a b", "my.toml"), ()),
+            (("https://x.test/", "my.toml"), ()),
+            (("", "my.toml"), ()),
+            ((LONG + ".test", "my.toml"), ()),
+            (("x.test", "y.test", "my.toml"), ()),
+            (("x.test", "none.toml"), ()),
+            (("x.test", "my.toml"), ("--undo",)),
+            (("x.test", "my.toml"), ("--undo", "--note", "why")),
+            (("x.test", "my.toml"), ("--tag", "two words")),
+            (("x.test", "my.toml"), ("--note", "n" * 10_000)),
+        )
+    ),
+    ("accept", "a.test", "my.toml"),  # listed already
+    ("init", "my.toml", "--from", "list.txt"),
+    ("init", "new.toml", "--from", "none.txt"),
+    ("init", "new.toml", "--from", "folder.toml"),
+    ("init", "new.toml", "--from", "binary.toml"),
+    ("init", "nowhere/new.toml", "--from", "list.txt"),
+]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """All that people made. (A reader may leave the map's -wal and -shm behind, a decision its lock.)"""
+    aside = ("-wal", "-shm", ".lock")
+    kept = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(aside))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+@pytest.fixture
+def folder(here: Path, config_path: Path, workspace: FileWorkspace) -> Path:
+    b = MapBuilder(here / "sumi-ripple.db", ("a.test",))
+    b.page("https://a.test/")
+    b.save()
+    b.db.close()
+    (here / "folder.toml").mkdir()
+    (here / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
+    (here / "list.txt").write_text("https://b.test/\n")
+    return here
+
+
+@pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words)[:60])
+def test_bad_input_is_one_sentence_and_changes_nothing(
+    words: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_of(folder)
+    assert called(*words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    *usage, sentence = said.err.rstrip("\n").split("\n")
+    assert sentence.startswith("sumi-ripple: ") if not usage else sentence.startswith("Error: ")
+    assert len(said.err) < 700 and "Traceback" not in said.err
+    assert files_of(folder) == before
