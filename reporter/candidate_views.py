@@ -28,6 +28,8 @@ def as_text(found: Candidates, config: str) -> str:
     if found.total > len(found.rows):
         rest = counted(found.total - len(found.rows), "more candidate")
         lines.append(f"... and {rest}: sumi-ripple candidates {config} --limit {found.total}")
+    if found.run > 1:
+        lines.append(f"Figures are of all runs up to run {found.run}; the pages that are named link there in that one.")
     lines.append(f"To decide: sumi-ripple accept|reject|stub {found.rows[0].domain} {config}")
     return "\n".join(lines) + "\n"
 

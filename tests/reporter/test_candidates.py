@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,12 @@ def test_the_text_ends_with_the_commands_that_come_next(tmp_path: Path) -> None:
     assert "blätterwald.test (xn--bltterwald-r5a.test): 1 quality domain, 1 link, depth 1" in text
     assert "... and 1 more candidate: sumi-ripple candidates my.toml --limit 4" in text
     assert text.endswith("To decide: sumi-ripple accept|reject|stub busy.test my.toml\n")
+
+
+def test_the_text_says_that_the_figures_are_of_all_runs_once_there_are_several(tmp_path: Path) -> None:
+    found = candidates(small_map(tmp_path / "map.db"), 3)
+    assert "all runs" not in as_text(found, "my.toml")
+    assert "Figures are of all runs up to run 2;" in as_text(replace(found, run=2), "my.toml")
 
 
 def test_json_and_csv_hold_the_same_candidates(tmp_path: Path) -> None:
