@@ -17,6 +17,7 @@ from itertools import zip_longest
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.model.link_context import LinkContext, merged
+from crawler.model.origins import Origin
 from crawler.model.page_claims import cut_key, links_within, longest_key
 from crawler.model.records import (
     UNSET,
@@ -26,6 +27,7 @@ from crawler.model.records import (
     Result,
     RobotsResult,
     RunEvent,
+    SitemapResult,
 )
 from crawler.model.settings import Config
 from crawler.model.states import PageState
@@ -39,8 +41,11 @@ from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import UNSEEN, picked, standing_of
 from ingest.rules.page_state import LISTED_AS
+from ingest.sitemaps import SitemapUpdater
 from ingest.spread import DepthSpread
 from ingest.sqlite.store import Store
+
+Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent
 
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
@@ -66,6 +71,7 @@ class MapUpdater:
         self._domains = DomainUpdater(config, store)
         self._held = HeldResults(store)
         self._depths = DepthSpread(store, self._decider, self._held, self._release_held)
+        self._sitemaps = SitemapUpdater(config, store, self._finder, self._depths, self._numbers)
         # Of the batch, by position: the targets of a visit (and whether by redirect), and the page that was visited.
         self._targets: dict[int, tuple[Targets, bool]] = {}
         self._visited: dict[int, Targets] = {}
@@ -90,6 +96,7 @@ class MapUpdater:
                     self._apply_event(result, line)
             # Once for the whole batch: a page that comes nearer several times is carried on from once.
             self._depths.spread(self.run)
+            self._enter_domains()
             self._targets.clear()
             self._visited.clear()
             self._finder.end_batch()
@@ -142,10 +149,15 @@ class MapUpdater:
         self.run = run
         self._held.enter_run(run)
         self._decider.enter_run(run)
+        self._sitemaps.enter_run(run)
+
+    def _enter_domains(self) -> None:
+        self._sitemaps.enter_domains(lambda domain: not self._decider.is_host_closed(domain.name))
 
     def _begin_run(self, run: int, at: str, config_hash: str) -> None:
         """The first record of a run: its row, clear tables, its seeds. In one commit: a run without seeds is over."""
         self._depths.spread(self.run)
+        self._enter_domains()
         self.store.changes.ends_run = True
         self.commit()  # changes of the run before are written before its tables are cleared
         self._before_run(run)
@@ -154,7 +166,9 @@ class MapUpdater:
         every_seed: list[int] = []
         for entry in self.config.quality:
             for seed in entry.seeds:
-                seeds = self._numbers(self._finder.find_targets(seed, (seed,)), at)
+                seeds = self._numbers(self._finder.find_targets(seed, (seed,)), at, Origin.SEED)
+                for page in self.store.pages(seeds):
+                    self.store.set_origin(page, Origin.SEED)
                 self._depths.reach_all(seeds, self._distances.start)
                 every_seed += seeds
         self.store.note_seeds(every_seed)
@@ -166,7 +180,7 @@ class MapUpdater:
             self._begin_run(run, at, "")
         return run == self.run
 
-    def _apply_event(self, event: RobotsResult | DomainEvent | FamilyEvent | RunEvent, line: bytes) -> None:
+    def _apply_event(self, event: Event, line: bytes) -> None:
         number = hash64(line.decode("utf-8", "surrogateescape"))
         if number in self.store.changes.events or self.store.is_event_applied(number):
             self.duplicates += 1
@@ -176,11 +190,19 @@ class MapUpdater:
         elif self._is_current(event.run, event.at):
             if isinstance(event, RobotsResult):
                 self._domains.apply_robots(event, self.run)
+            elif isinstance(event, SitemapResult):
+                self._apply_sitemap(event)
             elif isinstance(event, FamilyEvent):
                 self._decider.close_family(event)
             else:
                 self._domains.apply_event(event, self.run)
         self.store.changes.events.append(number)
+
+    def _apply_sitemap(self, result: SitemapResult) -> None:
+        self._domains.count_requests(result.ledger, self.run)
+        self._sitemaps.apply(result)
+        if result.closes is not None:
+            self._domains.close(self.store.domain(result.domain, self.run), result.closes)
 
     def _apply_run_event(self, event: RunEvent) -> None:
         if event.event == "started" and event.run > self.run:
@@ -191,13 +213,13 @@ class MapUpdater:
 
     # -- pages ---------------------------------------------------------------------------------------
 
-    def _numbers(self, targets: Targets, at: str) -> list[int]:
-        """The numbers of these pages, seen in this run; pages that are not known are made."""
+    def _numbers(self, targets: Targets, at: str, origin: Origin = Origin.LINKED) -> list[int]:
+        """The numbers of these pages, seen in this run; pages that are not known are made, with this origin."""
         numbers, new = targets
         if new:
             for target in new:
                 if not target.number:
-                    target.number = self._page_at(target.link, at)
+                    target.number = self._page_at(target.link, at, origin)
             numbers = list(dict.fromkeys([*numbers, *[target.number for target in new]]))
         standings = self._index.standings
         if self._index.has_unseen and UNSEEN in picked(standings, numbers):
@@ -206,12 +228,12 @@ class MapUpdater:
                     self._see_again(number)
         return numbers
 
-    def _page_at(self, link: Link, at: str) -> int:
+    def _page_at(self, link: Link, at: str, origin: Origin) -> int:
         """The page that a link leads to; a new one, if there is none."""
         number, hash_ = self._index.find(link)
         if number:
             return number
-        page = self.store.new_page(link, hash_, self.store.domain(link.domain, self.run), self.run, at)
+        page = self.store.new_page(link, hash_, self.store.domain(link.domain, self.run), self.run, at, origin)
         if page.domain.is_listed:
             page.state = LISTED_AS[page.domain.klass]
             self._index.standings[page.id] = standing_of(page.state, False)
@@ -228,7 +250,7 @@ class MapUpdater:
         page.enter_run(self.run)
         self.store.domain(page.domain.name, self.run)
         self._decider.decide(page, new_run=True)
-        self._index.standings[number] = standing_of(page.state, False)
+        self._index.standings[number] = standing_of(page.state, False, page.origin.is_linked)
 
     def _apply_page_result(self, result: PageResult, line: bytes, position: int) -> None:
         if not self._is_current(result.run, result.at):
@@ -264,6 +286,9 @@ class MapUpdater:
         is_barred |= result.is_rejected and not self.config.validation.follow_rejected
         kind = LINK_NOT_FOLLOWED if is_barred else LINK_FOLLOWED
         targets = self._numbers(found, result.at)
+        for number in self._index.unlinked_among(targets):
+            if number != page.id:  # a page that links to itself is no better known for it
+                self.store.set_origin(self.store.page(number), Origin.LINKED)
         if is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT
             page.redirect_to = targets[0]

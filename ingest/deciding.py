@@ -69,6 +69,10 @@ class StateDecider:
         closed = self._subdomains.get(registered_domain(host) or "")
         return closed[0] if closed is not None and host not in closed[1] else None
 
+    def is_host_closed(self, host: str) -> bool:
+        """Are the hosts under its registered domain closed, and it is none of those that had been begun?"""
+        return bool(self._subdomains) and self._subdomain_error(host) is not None
+
     def close_family(self, event: FamilyEvent) -> None:
         if not is_family_in_force(event, self._traps):
             return

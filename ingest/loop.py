@@ -20,7 +20,7 @@ from crawler.database.map_errors import StoreError
 from crawler.model import recorded_settings
 from crawler.model.errors import sentence
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
-from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, dump
+from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, SitemapResult, dump
 from crawler.model.settings import Config
 from crawler.resilience.stalls import Work
 from crawler.workspace.control import StageControl
@@ -65,6 +65,8 @@ class Ingest:
         self.control = control
         self.rebuilt: Rebuilt | None = None
         self.store = self._open_store()
+        if not config.discovery.sitemaps:
+            self.store.forget_waiting_sitemaps()
         self.updater = MapUpdater(config, self.store, self._keep_completed_map)
         self._remove_copy_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
@@ -224,6 +226,9 @@ class Ingest:
                             break
                         run = max(run, result.run)
                         batch.append((result, line.body))
+                        if isinstance(result, SitemapResult):
+                            links += len(result.urls)
+                            characters += sum(map(len, result.urls))
                         if isinstance(result, PageResult):
                             links += len(result.hrefs)
                             characters += weight_of(result.base or "", result.hrefs, longest, result.texts)
@@ -278,6 +283,8 @@ class Ingest:
         gone: dict[str, list[int]] = {}
         for page in done.done:
             gone.setdefault(page.domain.name, []).append(page.id)
+        for sitemap in done.done_sitemaps:
+            gone.setdefault(sitemap.domain.name, []).append(-sitemap.id)
         feed = Feed(
             run=self.updater.run,
             work=tuple(self.store.best_work(done).items()),

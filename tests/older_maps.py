@@ -9,7 +9,8 @@ TO_FORMAT_4 = (
     "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers; DROP TABLE link_texts;"
     "ALTER TABLE pages DROP COLUMN truncated; ALTER TABLE pages DROP COLUMN validation;"
     "ALTER TABLE pages DROP COLUMN rejection_reason;"
-    "ALTER TABLE pages DROP COLUMN text_print;"
+    "ALTER TABLE pages DROP COLUMN text_print; ALTER TABLE pages DROP COLUMN origin;"
+    "DROP TABLE sitemaps; DROP TABLE sitemap_entries;"
     "UPDATE meta SET value = '4' WHERE name = 'schema_version';"
 )
 TO_FORMAT_3 = (

@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "crawler.demo": {"crawler.workspace"},
     "crawler.cli": {"crawler.model"},
-    "ingest.rules": {"crawler.model", "crawler.rules"},
+    "ingest.rules": {"crawler.model", "crawler.rules", "crawler.database"},
     "ingest.memory": {"crawler.model", "crawler.rules", "crawler.workspace", "ingest.rules"},
     "ingest.sqlite": {
         *("crawler.model", "crawler.rules", "crawler.workspace", "crawler.database", "ingest.rules", "ingest.memory"),

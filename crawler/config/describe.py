@@ -36,6 +36,7 @@ def describe(config: Config) -> str:
         f" {crawler.retry_delay:,} ms apart",
         f"  tracking parameters removed: {cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
         f"  garbage: {_garbage(config)}",
+        f"  besides links: {_besides_links(config)}",
         "",
         "Places",
         f"  database   {output.database_path}",
@@ -60,6 +61,10 @@ def _garbage(config: Config) -> str:
     if config.garbage:
         text += f" · your own signs: {cut(', '.join(rule.name for rule in config.garbage), 50)}"
     return text + (f" · ignored: {', '.join(settings.ignore)}" if settings.ignore else "")
+
+
+def _besides_links(config: Config) -> str:
+    return "sitemaps of quality domains" if config.discovery.sitemaps else "nothing"
 
 
 def _other_budget(config: Config) -> str:

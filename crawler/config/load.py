@@ -29,6 +29,7 @@ from crawler.model.errors import UsageError
 from crawler.model.settings import (
     Config,
     CrawlerSettings,
+    DiscoverySettings,
     EntryNote,
     GarbageRule,
     LimitSettings,
@@ -130,6 +131,9 @@ _TABLES: dict[str, dict[str, Check]] = {
         "follow-rejected": checks.yes_or_no,
         "learn-404": checks.yes_or_no,
         "ignore": checks.rejection_reasons,
+    },
+    "discovery": {
+        "sitemaps": checks.yes_or_no,
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
@@ -263,6 +267,7 @@ class _Loader:
             resilience=ResilienceSettings(**tables["resilience"]),
             validation=ValidationSettings(**tables["validation"]),
             garbage=garbage,
+            discovery=DiscoverySettings(**tables["discovery"]),
             quality=quality,
             blacklist=blacklist,
             stub=stub,

@@ -43,6 +43,9 @@ summary-path = "./crawl-summary.md"
 # max-duration = "6h"               # s, m, h or d
 # max-bytes = "2 GB"
 
+# [discovery]                       # pages that no link leads to
+# sitemaps = true                   # of quality domains: robots.txt, /sitemap.xml, /sitemap_index.xml
+
 # -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
 
 [[quality]]

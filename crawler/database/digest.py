@@ -1,10 +1,9 @@
 """One line for a whole map: a hash that two maps share exactly if they say the same.
 
 Covered: every page with its state, title, status code and error slug; every rejected page with its word and the slug of
-its reason; every depth; every link with its kind; the blacklist and stub references; each domain's class and closure;
-texts and rels of links, where there are any.
-Left out: ids, clocks, runs, the wire forms
-of URLs, request counts and everything else that may differ between two crawls of one terrain.
+its reason; the origin of pages that no link leads to; every depth; every link with its kind; the blacklist and stub
+references; each domain's class and closure; texts and rels of links, where there are any. Left out: ids, clocks, runs,
+the wire forms of URLs, request counts and everything else that may differ between two crawls of one terrain.
 
 Rows are hashed one by one and the hashes are added up, so no order matters and nothing is sorted.
 """
@@ -51,6 +50,7 @@ _YOUNGER: dict[str, tuple[str, str, str]] = {  # (table and column that they nee
         "SELECT a.url, b.url, t.text, t.rel FROM link_texts t JOIN links l ON l.id = t.id"
         " JOIN pages a ON a.id = l.from_page_id JOIN pages b ON b.id = l.to_page_id",
     ),
+    "origin": ("pages", "origin", "SELECT url, origin FROM pages WHERE origin NOT IN ('linked', 'seed')"),
 }
 _SLUGS = {"page": 4, "rejected": 2}  # the column of which only the slug counts
 

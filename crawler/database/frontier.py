@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from crawler.database.format import SITEMAP_TURN
 from crawler.database.live_map import LiveMap
 from crawler.database.map_errors import MapAway
-from crawler.model.records import Job
+from crawler.model.records import SITEMAP_KEY, Job
 from crawler.workspace.log import Cursor
 
 __all__ = ["DomainInLine", "Frontier", "MapAway", "Waiting"]  # a question raises MapAway
@@ -39,8 +40,16 @@ WHERE f.domain_id = ? ORDER BY f.turn, f.priority, f.id LIMIT ?
 """
 
 
+# The best of the sitemaps of a domain that wait; their rows have numbers below zero.
+_SITEMAP = """
+SELECT -s.id, f.priority, s.url, s.wire_url, NULL, f.turn, s.announced_by, s.level
+FROM frontier f INDEXED BY idx_frontier_domain CROSS JOIN sitemaps s ON s.id = -f.id
+WHERE f.domain_id = ? AND f.turn = ? ORDER BY f.priority, f.id DESC LIMIT 1
+"""
+
+
 class Waiting(NamedTuple):
-    """A page that waits to be visited."""
+    """A page that waits to be visited, or (`page` is below zero) a sitemap that waits to be read."""
 
     page: int
     priority: int
@@ -48,6 +57,14 @@ class Waiting(NamedTuple):
     wire: str | None
     family: int | None
     turn: int = 0  # 0: it was never visited
+    announced_by: str = ""
+    level: int = 0
+
+    def job(self, run: int, domain: str) -> Job:
+        wire = self.wire or self.key
+        if self.page >= 0:
+            return Job(run, self.key, wire, domain, self.page)
+        return Job(run, SITEMAP_KEY + self.key, wire, domain, self.page, "sitemap", self.announced_by, self.level)
 
 
 class DomainInLine(NamedTuple):
@@ -107,6 +124,11 @@ class Frontier(LiveMap):
         """The first `limit` waiting pages of a domain, released or not."""
         return [Waiting(*row) for row in self.ask(_WINDOW, (domain_id, limit))]
 
+    def next_sitemap(self, domain_id: int) -> Waiting | None:
+        """The sitemap of a domain that is to be read next; None: none waits."""
+        rows = self.ask(_SITEMAP, (domain_id, SITEMAP_TURN))
+        return Waiting(*rows[0]) if rows else None
+
     def still_waiting(self, pages: Iterable[int]) -> set[int]:
         """Those of these pages that still wait to be visited."""
         found: set[int] = set()
@@ -126,10 +148,21 @@ class Frontier(LiveMap):
             " FROM frontier f JOIN pages p ON p.id = f.page_id"
             f" WHERE f.id IN ({marks}) ORDER BY f.turn, f.priority, f.id"
         )
-        return [Waiting(*row) for row in self.ask(sql, numbers)]
+        found = [Waiting(*row) for row in self.ask(sql, numbers)]
+        if numbers and numbers[0] < 0:
+            sql = (
+                "SELECT f.id, f.priority, s.url, s.wire_url, NULL, f.turn, s.announced_by, s.level"
+                f" FROM frontier f JOIN sitemaps s ON s.id = -f.id WHERE f.id IN ({marks})"
+            )
+            found += [Waiting(*row) for row in self.ask(sql, numbers)]
+        return found
 
     def waiting_page(self, job: Job) -> tuple[int, int | None] | None:
-        """(number, family) of the page of this job, if it waits."""
+        """(number, family) of the page (or sitemap) of this job, if it waits."""
+        if job.task == "sitemap":
+            sql = "SELECT f.id, NULL FROM sitemaps s JOIN frontier f ON f.id = -s.id WHERE s.url = ?"
+            rows = self.ask(sql, (job.key.removeprefix(SITEMAP_KEY),))
+            return rows[0] if rows else None
         rows = self.ask("SELECT url, family FROM pages WHERE id = ?", (job.page,))
         if rows and rows[0][0] == job.key:
             return (job.page, rows[0][1]) if self.still_waiting([job.page]) else None

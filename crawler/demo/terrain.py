@@ -14,6 +14,8 @@ could have made it so, and are therefore written as they are:
 
 from __future__ import annotations
 
+import gzip
+
 from crawler.demo.failing_sites import FERRY_HOST, tired_ferry
 from crawler.demo.masked_sites import BALL_HOST, masked_ball
 from crawler.demo.sites import Page, Site, SiteTerrain
@@ -60,8 +62,17 @@ def demo_terrain() -> SiteTerrain:
 # -- quality ----------------------------------------------------------------------------------------------
 
 
+def _sitemap(root: str, item: str, *entries: tuple[str, str]) -> bytes:
+    """A sitemap of (address, date of the last change) pairs."""
+    rows = "".join(f"<{item}><loc>{url}</loc><lastmod>{date}</lastmod></{item}>\n" for url, date in entries)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{space}">\n{rows}</{root}>\n'.encode()
+
+
 def _tea_almanac() -> Site:
-    """A quality domain: tracking parameters, a canonical link, dead links, a nofollow page, an echo trap."""
+    """A quality domain: tracking parameters, a canonical link, dead links, a nofollow page, an echo trap, and a letter
+    that only its sitemap knows.
+    """
     return Site(
         "tea-almanac.test",
         "The Tea Almanac",
@@ -93,6 +104,32 @@ def _tea_almanac() -> Site:
                     ("javascript:window.print()", "Print this page"),
                     ("tel:+000", "Ring the bell"),
                 ),
+            ),
+            Page(
+                "/sitemap.xml",
+                content_type="application/xml",
+                raw=_sitemap(
+                    "sitemapindex", "sitemap", ("https://tea-almanac.test/sitemaps/letters.xml.gz", "2024-05")
+                ),
+            ),
+            Page(
+                "/sitemaps/letters.xml.gz",
+                content_type="application/gzip",
+                raw=gzip.compress(
+                    _sitemap(
+                        "urlset",
+                        "url",
+                        ("https://tea-almanac.test/letters", "2024-05-06T07:08:09+02:00"),
+                        ("https://tea-almanac.test/letters/unsent", "2019"),
+                        ("https://elsewhere.test/not-ours", "2020-01-01"),
+                    ),
+                    mtime=0,
+                ),
+            ),
+            Page(
+                "/letters/unsent",
+                "A letter that was never sent - The Tea Almanac",
+                ("It lies in the drawer of the table. Only the inventory of the house mentions it.",),
             ),
             Page("/teas", location="/teas/", status=301),
             Page(

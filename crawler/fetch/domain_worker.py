@@ -23,7 +23,7 @@ from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
 from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response
 from crawler.model.moments import Moment
-from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, changed, dump
+from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, SitemapResult, changed, dump
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS, PageState, slug_of
 from crawler.net.answer import SMALL_BODY
@@ -35,6 +35,7 @@ from crawler.resilience.suspicion import WITNESS_NS, Verdict
 from crawler.rules.lists import Classifier
 from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
+from crawler.visit.sitemap_flow import SitemapVisit, visit_sitemap
 from crawler.visit.validation import Validator
 from crawler.workspace.clock import now_text
 from crawler.workspace.control import StageControl
@@ -46,6 +47,7 @@ log = logging.getLogger("sumi.fetcher")
 
 ASK_AGAIN_NS = 100_000_000  # until a withheld visit is looked at again
 COOLING_IN_PLACE = 5.0  # seconds; a domain that its breaker holds back for longer is released meanwhile
+VisitResult = PageResult | SitemapResult
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class DomainWorker:
         assert domain.visit is not None
         self._tell(domain.visit)
         reply: Reply = None
-        result: PageResult | None = None
+        result: VisitResult | None = None
         request = domain.visit.pending
         if domain.visit.withheld is not None or self._outlook.has_struck(domain.visit):
             verdict = self._outlook.judge(domain.visit, time.monotonic_ns())
@@ -205,7 +207,7 @@ class DomainWorker:
     def _condemn(self, domain: LeasedDomain, job: Job, job_end: Cursor, killed: KillMark) -> None:
         """Record a job that has killed its fetcher twice, without another visit."""
         log.warning("%s stopped a fetcher twice and is not visited again", job.wire)
-        result = PageResult(job.run, job.key, job.wire, job.domain, "", "failed", _kill_error(killed, self._config))
+        result = _failed(job, _kill_error(killed, self._config))
         nothing = visit(job, self._config, lambda host: None, self._is_listed)
         self._finish(domain, VisitInProgress(job, job_end, nothing), result)
 
@@ -225,7 +227,7 @@ class DomainWorker:
         domain.pace.learn_delay(host, None if policy is None else policy.crawl_delay_ms)
         return policy
 
-    def _continue(self, domain: LeasedDomain, current: VisitInProgress, reply: Reply) -> PageResult | None:
+    def _continue(self, domain: LeasedDomain, current: VisitInProgress, reply: Reply) -> VisitResult | None:
         """Give the visit its reply. None: it wants something that takes time, and the domain is in the queue."""
         try:
             while True:
@@ -247,7 +249,7 @@ class DomainWorker:
                 else:
                     self._journal.append(dump(changed(wish, at=now_text())))
         except StopIteration as end:
-            result: PageResult = end.value
+            result: VisitResult = end.value
             return None if result.error is not None and self._withholds(domain, current, result) else result
         except (OSError, JournalClosed):
             raise
@@ -258,7 +260,7 @@ class DomainWorker:
             error = f"internal-error: {type(problem).__name__}"
             if isinstance(problem, MemoryError):
                 error = f"{LOCAL_SHORTAGE}: this machine has no memory left to read the page"
-            return PageResult(job.run, job.key, job.wire, job.domain, "", "failed", error)
+            return _failed(job, error)
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
         """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""
@@ -275,7 +277,7 @@ class DomainWorker:
             if self._activity is not None:
                 self._activity.leave_thread(place)
 
-    def _finish(self, domain: LeasedDomain, current: VisitInProgress, result: PageResult) -> None:
+    def _finish(self, domain: LeasedDomain, current: VisitInProgress, result: VisitResult) -> None:
         """Append a visit's result: its job is done."""
         closes = result.closes
         if closes is not None and not closes.request_number:
@@ -286,25 +288,22 @@ class DomainWorker:
         domain.pace.count(ledger, mark)
         domain.jobs.remember(current.job)
         domain.end_visit()
-        domain.is_404_known |= result.state == PageState.DEAD_LINK
-        self._counts.pages += 1
         self._counts.requests += len(ledger)
-        self._counts.errors += result.state in ERRORS
+        if isinstance(result, PageResult):
+            domain.is_404_known |= result.state == PageState.DEAD_LINK
+            self._counts.pages += 1
+            self._counts.errors += result.state in ERRORS
         if closes is not None:
             domain.pace.close(closes)
-        self._judge_domain(domain, result)
+        if isinstance(result, PageResult):  # a site without sitemaps is as healthy as any
+            self._judge_domain(domain, result)
         if log.isEnabledFor(logging.INFO):
-            if result.is_rejected:
-                log.info("%s: rejected, %s (%s)", result.wire, result.validation, result.rejection_reason)
-            elif result.error:
-                log.info("%s: %s (%s)", result.wire, result.state, result.error)
-            else:
-                log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
+            _tell_end(result)
         self._journal.wake_ingest(more_to_come=self._queue.has_due)
 
     # -- failures that may be ours -------------------------------------------------------------------
 
-    def _withholds(self, domain: LeasedDomain, current: VisitInProgress, result: PageResult | RobotsResult) -> bool:
+    def _withholds(self, domain: LeasedDomain, current: VisitInProgress, result: VisitResult | RobotsResult) -> bool:
         """Is this result not recorded yet, because its last request failed in a way that may be ours?
 
         Its job stays after the bookmark: a fetcher that dies now loses nothing.
@@ -317,7 +316,7 @@ class DomainWorker:
         self._queue.push(domain, current.last_failure.end + WITNESS_NS)
         return True
 
-    def _record_withheld(self, domain: LeasedDomain, current: VisitInProgress) -> PageResult | None:
+    def _record_withheld(self, domain: LeasedDomain, current: VisitInProgress) -> VisitResult | None:
         """The failure is the site's. None: it was a robots.txt, and the visit goes on."""
         self._outlook.withheld -= 1
         result = current.pop_withheld()
@@ -341,9 +340,11 @@ class DomainWorker:
             domain.pace.refund(refunded)
         self._queue.push(domain, 0)
 
-    def _steps(self, domain: LeasedDomain, job: Job) -> Visit:
+    def _steps(self, domain: LeasedDomain, job: Job) -> Visit | SitemapVisit:
         known = partial(self._known_policy, domain, job.run)
         retry_counts = domain.pace.retry_counts_of(job)
+        if job.task == "sitemap":
+            return visit_sitemap(job, self._config, known, self._is_listed, retry_counts)
         learns_404 = self._config.validation.learn_404 and not domain.is_404_known
         return visit(job, self._config, known, self._is_listed, retry_counts, self._validator, learns_404=learns_404)
 
@@ -396,6 +397,25 @@ class DomainWorker:
         result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
         domain.pace.count(ledger, self._journal.append(dump(result)))
         domain.pace.learn_delay(result.host, self._robots.learn(result, moment.wall_ms).crawl_delay_ms)
+
+
+def _failed(job: Job, error: str) -> VisitResult:
+    """The result of a job that came to nothing."""
+    if job.task == "sitemap":
+        return SitemapResult(job.run, job.key, job.wire, job.domain, "", job.announced_by, job.level, error=error)
+    return PageResult(job.run, job.key, job.wire, job.domain, "", "failed", error)
+
+
+def _tell_end(result: VisitResult) -> None:
+    if isinstance(result, SitemapResult):
+        words = result.error or f"{result.entries:,} addresses"
+        log.info("Sitemap %s: %s", result.wire, words)
+    elif result.is_rejected:
+        log.info("%s: rejected, %s (%s)", result.wire, result.validation, result.rejection_reason)
+    elif result.error:
+        log.info("%s: %s (%s)", result.wire, result.state, result.error)
+    else:
+        log.info("Discovered %d links on %s", len(result.hrefs), result.wire)
 
 
 def _kill_error(killed: KillMark, config: Config) -> str:

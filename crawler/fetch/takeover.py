@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
-from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult, dump
+from crawler.model.records import Closure, DomainEvent, PageResult, RobotsResult, SitemapResult, changed, dump
 from crawler.model.settings import Config
 from crawler.pace.decisions import is_in_force
 from crawler.pace.gate_record import GateRecord
@@ -117,7 +117,7 @@ class LeftResults:
     segments: set[int] = field(default_factory=set)
 
 
-_Line = PageResult | RobotsResult | DomainEvent
+_Line = PageResult | RobotsResult | SitemapResult | DomainEvent
 
 
 class ResultIndex:
@@ -153,7 +153,8 @@ class ResultIndex:
             if isinstance(result, RobotsResult):
                 left.crawl_delay_ms = max(left.crawl_delay_ms, policy_of(result).crawl_delay_ms)
             else:
-                left.done.add((result.run, result.key))
+                if isinstance(result, PageResult) or result.is_last:
+                    left.done.add((result.run, result.key))
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
         self._results.make_durable(self._writer, left.segments)
@@ -162,7 +163,9 @@ class ResultIndex:
     def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
         reader = self._results.reader(self._writer, start)
         try:
-            records: Iterator[tuple[_Line, Line]] = read_records(reader, PageResult, RobotsResult, DomainEvent)
+            records: Iterator[tuple[_Line, Line]] = read_records(
+                reader, PageResult, RobotsResult, SitemapResult, DomainEvent
+            )
             for result, line in records:
                 end = line.end
                 if stop is not None and end > stop:
@@ -183,4 +186,6 @@ def _slim(result: _Line) -> _Line:
     if isinstance(result, RobotsResult):
         delay = result.crawl_delay
         return RobotsResult(result.run, result.domain, result.host, result.at, result.outcome, crawl_delay=delay)
+    if isinstance(result, SitemapResult):
+        return changed(result, urls=(), dates=(), sitemaps=(), ledger=())
     return PageResult(result.run, result.key, "", result.domain, result.at, result.state, closes=result.closes)

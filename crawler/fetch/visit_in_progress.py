@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from crawler.model.messages import Request
-from crawler.model.records import NETWORK_OUTAGE, Exchange, Job, PageResult, RobotsResult
+from crawler.model.records import NETWORK_OUTAGE, Exchange, Job, PageResult, RobotsResult, SitemapResult
 from crawler.resilience.suspicion import LOCAL_LOOKING, Interval
 from crawler.visit.flow import Reply, Visit, Wish, number_of
+from crawler.visit.sitemap_flow import SitemapVisit
 from crawler.workspace.log import Cursor
 
 
@@ -37,7 +38,7 @@ class VisitInProgress:
         "withheld",
     )
 
-    def __init__(self, job: Job, job_end: Cursor, visit: Visit, *, is_suspect: bool = False) -> None:
+    def __init__(self, job: Job, job_end: Cursor, visit: Visit | SitemapVisit, *, is_suspect: bool = False) -> None:
         self.job = job
         self.number = number_of(job)
         self.is_suspect = is_suspect  # it has killed a fetcher
@@ -50,7 +51,7 @@ class VisitInProgress:
         self.failures: list[Interval] = []  # requests that failed in a way that may be ours
         self.last_failure: Interval | None = None  # the last request, if it is one of them
         self.is_confirmed = False  # one failed, the network was proved to work, and another one failed
-        self.withheld: PageResult | RobotsResult | None = None
+        self.withheld: PageResult | SitemapResult | RobotsResult | None = None
 
     @property
     def is_half_made(self) -> bool:
@@ -95,17 +96,17 @@ class VisitInProgress:
         self.failures.append(request)
         self.last_failure = request
 
-    def withhold(self, result: PageResult | RobotsResult) -> None:
+    def withhold(self, result: PageResult | SitemapResult | RobotsResult) -> None:
         self.withheld = result
         self.pending = None
 
-    def pop_withheld(self) -> PageResult | RobotsResult:
+    def pop_withheld(self) -> PageResult | SitemapResult | RobotsResult:
         """The result is believed after all."""
         assert self.withheld is not None
         result, self.withheld, self.last_failure = self.withheld, None, None
         return result
 
-    def begin_again(self, visit: Visit, is_out: Callable[[int], bool]) -> int:
+    def begin_again(self, visit: Visit | SitemapVisit, is_out: Callable[[int], bool]) -> int:
         """Make the whole visit again. `is_out`: was there an outage at this monotonic nanosecond?
 
         Requests that an outage failed do not count; returns how many of them were to the visited page's domain.

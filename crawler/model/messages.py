@@ -15,6 +15,7 @@ class BodyWanted(StrEnum):
 
     NOTHING = "nothing"  # HEAD, or only the headers matter
     HTML = "html"  # the body, if the headers say HTML: of a 2xx all, of some errors the beginning (`ERROR_PAGES`)
+    FILE = "file"  # the body, if the status is 2xx, whatever it is (sitemaps)
     ANYTHING = "anything"  # the body whatever it is (robots.txt)
 
 

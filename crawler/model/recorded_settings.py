@@ -20,7 +20,7 @@ from crawler.model.settings import Config, GarbageRule, QualityEntry, Validation
 
 Values = dict[str, Any]
 
-_SECTIONS = ("crawler", "user_agent", "traps", "limits")
+_SECTIONS = ("crawler", "user_agent", "traps", "limits", "discovery")
 _LISTS = ("quality", "blacklist", "stub", "garbage")
 
 

@@ -21,6 +21,8 @@ from crawler.model.validity import REJECTED, Validity
 
 VERSION = 1
 
+SITEMAP_KEY = "sitemap:"  # before the address, in the key of its job
+
 _LARGEST = 2**62  # fits a database integer, and exceeds every count here
 Number = Annotated[int, msgspec.Meta(gt=-_LARGEST, lt=_LARGEST)]
 
@@ -62,13 +64,20 @@ class _Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
 
 
 class Job(_Record, frozen=True, tag="job"):
-    """Visit this page once. Identity: (run, key). `page` is its number in the map that it was released from."""
+    """Visit this page once. Identity: (run, key). `page` is its number in the map that it was released from.
+
+    task: `page`, or `sitemap`. A sitemap is no page: its key begins with `SITEMAP_KEY`, its number is below zero, and
+    `announced_by` is the domain whose robots.txt led to it, over `level` steps (0: that robots.txt itself).
+    """
 
     run: Number
     key: str
     wire: str
     domain: str
     page: Number = 0
+    task: str = "page"
+    announced_by: str = ""
+    level: Number = 0
 
 
 class Closure(msgspec.Struct, frozen=True, gc=False):
@@ -153,6 +162,39 @@ class RobotsResult(_Record, frozen=True, tag="robots"):
     ledger: tuple[Exchange, ...] = ()
 
 
+class SitemapResult(_Record, frozen=True, tag="sitemap"):
+    """What a sitemap names, or why it could not be read. A long one is several of these; with `is_last` it is done.
+
+    `urls` and `sitemaps` are those that count: on its own domain or the one that announced it; `left_out` is the number
+    of the others. `dates` are the `lastmod` of `urls`, in their order ("": none); empty where there is none at all.
+    form: `urlset`, `index`, `feed`, `text`, `invalid`, `robots` (the `Sitemap` lines of a robots.txt, and the usual
+    place) or `` (it was not read; `error` says why). `entries` is the number of addresses in all its parts.
+    """
+
+    run: Number
+    key: str
+    wire: str
+    domain: str
+    at: str
+    announced_by: str
+    level: Number = 0
+    form: str = ""
+    error: str | None = None
+    status: Number | None = None
+    urls: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    sitemaps: tuple[str, ...] = ()
+    entries: Number = 0
+    left_out: Number = 0
+    is_cut: bool = False
+    is_last: bool = True
+    retries: Number = 0
+    bytes: Number = 0
+    boot: str = ""
+    ledger: tuple[Exchange, ...] = ()
+    closes: Closure | None = None
+
+
 class DomainEvent(_Record, frozen=True, tag="domain"):
     """An event of a whole domain that belongs to no single page.
 
@@ -231,8 +273,8 @@ class Feed(_Record, frozen=True, tag="feed"):
     bytes: Number = 0
 
 
-Record = Job | PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent | Release | Feed
-Result = PageResult | RobotsResult | DomainEvent | FamilyEvent | RunEvent
+Record = Job | PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent | Release | Feed
+Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
@@ -309,6 +351,7 @@ def identity(result: PageResult) -> tuple[int, str]:
 
 
 __all__ = [
+    "SITEMAP_KEY",
     "UNSET",
     "VERSION",
     "Closure",
@@ -324,6 +367,7 @@ __all__ = [
     "Result",
     "RobotsResult",
     "RunEvent",
+    "SitemapResult",
     "changed",
     "dump",
     "identity",

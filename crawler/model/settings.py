@@ -127,6 +127,13 @@ class TrapSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscoverySettings:
+    """[discovery]: ways to find pages besides links."""
+
+    sitemaps: bool = True  # of quality domains
+
+
+@dataclass(frozen=True, slots=True)
 class SpoolSettings:
     """[spool]"""
 
@@ -186,6 +193,7 @@ class Config:
     resilience: ResilienceSettings = ResilienceSettings()
     validation: ValidationSettings = ValidationSettings()
     garbage: tuple[GarbageRule, ...] = ()
+    discovery: DiscoverySettings = DiscoverySettings()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
@@ -213,6 +221,8 @@ class Config:
             everything["resilience"] = self.resilience
         if self.validation != ValidationSettings() or self.garbage:
             everything["validation"] = (self.validation, self.garbage)
+        if self.discovery != DiscoverySettings():
+            everything["discovery"] = self.discovery
         return _hash(everything)
 
     @property

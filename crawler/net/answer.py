@@ -63,8 +63,10 @@ def read_answer(
 def _is_wanted(request: Request, head: Head) -> bool:
     if request.wanted is BodyWanted.ANYTHING:
         return True
-    if request.wanted is not BodyWanted.HTML or not 200 <= head.status <= 299:
+    if request.wanted is BodyWanted.NOTHING or not 200 <= head.status <= 299:
         return False
+    if request.wanted is BodyWanted.FILE:
+        return True
     content_type = head.headers.get("content-type")
     return media_type(content_type) is None or is_html(content_type)
 

@@ -39,6 +39,7 @@ class AuditReport:
     domains: int = 0
     pages: int = 0
     robots_files: int = 0
+    sitemaps: int = 0
     lost: int = 0
     damaged: int = 0
     writers: int = 0
@@ -64,7 +65,8 @@ class AuditReport:
         """The report as text."""
         requests, domains = counted(self.requests, "request"), counted(self.domains, "domain")
         runs, pages = counted(len(self.runs), "run"), counted(self.pages, "page")
-        yield f"{requests} to {domains} in {runs}, for {pages}."
+        sitemaps = f" and {counted(self.sitemaps, 'sitemap')}" if self.sitemaps else ""
+        yield f"{requests} to {domains} in {runs}, for {pages}{sitemaps}."
         yield from self.limits
         if self.closest is not None:
             nearest = domain_words(self.closest[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.model.records import PageResult, RobotsResult
+from crawler.model.records import PageResult, RobotsResult, SitemapResult
 from crawler.workspace.door import ResultLogs
 from crawler.workspace.log import Line
 from crawler.workspace.reading import parse_lines
@@ -60,8 +60,8 @@ def read_boots(results: ResultLogs) -> BootOrder:
     for writer in results.writers():
         order: list[str] = []
         for number in results.segments(writer):
-            records: Iterator[tuple[PageResult | RobotsResult, Line]] = parse_lines(
-                results.segment_lines(writer, number), PageResult, RobotsResult
+            records: Iterator[tuple[PageResult | RobotsResult | SitemapResult, Line]] = parse_lines(
+                results.segment_lines(writer, number), PageResult, RobotsResult, SitemapResult
             )
             record = next((record for record, _ in records if record.boot), None)
             if record is not None:

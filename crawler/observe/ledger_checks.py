@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult
+from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult, SitemapResult
 from crawler.observe.audit_report import AuditReport, Violation
 from crawler.observe.boots import BootOrder
 from crawler.observe.run_limits import RunLimits, milliseconds
@@ -75,7 +75,7 @@ class LedgerChecks:
         self._over_budget: set[tuple[str, int]] = set()  # (domain, run) whose violation was found
 
     def add(self, record: Result) -> None:
-        if isinstance(record, PageResult | RobotsResult):
+        if isinstance(record, PageResult | RobotsResult | SitemapResult):
             is_robots = isinstance(record, RobotsResult)
             boot = self._boots.rank(record.boot)
             for entry in record.ledger:
@@ -86,7 +86,8 @@ class LedgerChecks:
                 self._learn(record, boot)
             if self._only is None:
                 self._report.runs.add(record.run)
-                self._report.pages += not is_robots
+                self._report.pages += isinstance(record, PageResult)
+                self._report.sitemaps += isinstance(record, SitemapResult) and bool(record.ledger)
                 self._report.robots_files += is_robots
         elif isinstance(record, DomainEvent) and record.event == "lost-requests" and self._only is None:
             self._report.lost += record.count

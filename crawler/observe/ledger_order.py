@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import get_args
 
-from crawler.model.records import PageResult, Result, RobotsResult
+from crawler.model.records import PageResult, Result, RobotsResult, SitemapResult
 from crawler.observe.boots import BootOrder
 from crawler.workspace.door import ResultLogs
 from crawler.workspace.log import Line, OnDamage
@@ -26,7 +26,7 @@ def read_in_order(results: ResultLogs, boots: BootOrder, on_damage: OnDamage | N
         try:
             records: Iterator[tuple[Result, Line]] = read_records(reader, *get_args(Result))
             for record, _ in records:
-                if isinstance(record, PageResult | RobotsResult) and record.ledger:
+                if isinstance(record, PageResult | RobotsResult | SitemapResult) and record.ledger:
                     this = boots.rank(record.boot)
                     end = max(entry.mono_ms + entry.elapsed_ms for entry in record.ledger)
                     rank, latest = (rank, max(latest, end)) if this == rank else (this, end)

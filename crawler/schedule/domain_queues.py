@@ -26,6 +26,7 @@ class ActiveDomain:
         "name",
         "outstanding",
         "priority",
+        "sitemap_priority",
         "windows",
     )
 
@@ -37,6 +38,7 @@ class ActiveDomain:
         self.windows: dict[int, set[int]] = {}  # window number → its pages that are still outstanding
         self.is_cut_short = False  # the budget of the run before was less than the domain
         self.has_more = True  # rows beyond the outstanding ones, as far as is known
+        self.sitemap_priority: int | None = None  # of a sitemap, which waits until no page of the domain does
         self.priority = 0  # of the best of those
         self.last_progress = now
         self.fruitless = 0  # releases in a row that left no result
@@ -121,8 +123,9 @@ class DomainQueues:
             return
         del self.active[domain.name]
         self.wanting_more.drop(domain.name)
-        if domain.has_more and domain.name not in self._held_back:
-            self.waiting.offer(domain.name, domain.priority)
+        rank = domain.priority if domain.has_more else domain.sitemap_priority
+        if rank is not None and domain.name not in self._held_back:
+            self.waiting.offer(domain.name, rank)
 
     def hold_back(self, name: str, until: float) -> None:
         """Nothing of this domain can be released before then."""

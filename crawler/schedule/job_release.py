@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from crawler.database.frontier import Frontier, MapAway, Waiting
-from crawler.model.records import FamilyEvent, Job, Release, dump
+from crawler.model.records import FamilyEvent, Release, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.shown_text import counted
 from crawler.schedule.decision_log import DecisionLog
@@ -82,6 +82,11 @@ class JobReleaser:
             domain.is_cut_short = self._frontier.was_cut_short(domain_id, run)
         limit = self._window + len(domain.outstanding) + 1
         rows = self._frontier.window(domain.id, limit)
+        # A sitemap is read when no page of its domain waits, and then the pages that it named are visited first.
+        sitemap = self._frontier.next_sitemap(domain.id) if len(rows) < limit else None
+        domain.sitemap_priority = sitemap.priority if sitemap is not None else None
+        if sitemap is not None and not rows:
+            rows = [sitemap]
         if rows and not self._may_begin(name, run):
             self._queues.hold_back(name, now + _RETRY_HELD_BACK)  # until the map has closed its pages
             return
@@ -149,7 +154,7 @@ class JobReleaser:
         return any(window.number in domain.windows for domain in domains if domain)
 
     def _write(self, domain: ActiveDomain, rows: list[Waiting], run: int, now: float) -> None:
-        jobs = [Job(run, row.key, row.wire or row.key, domain.name, row.page) for row in rows]
+        jobs = [row.job(run, domain.name) for row in rows]
         self._subdomains.note(domain.name, run)
         number = self._jobs.write(domain.name, jobs)
         domain.windows[number] = {row.page for row in rows}

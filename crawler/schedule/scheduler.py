@@ -216,7 +216,7 @@ class Scheduler:
             return
         if feed.run != self._runs.number:
             return
-        self._limits.note_visits(sum(len(pages) for _, pages in feed.done), feed.bytes)
+        self._limits.note_visits(sum(page > 0 for _, pages in feed.done for page in pages), feed.bytes)
         for name, pages in feed.done:
             if (domain := active.get(name)) is not None:
                 self._queues.remove_done(domain, pages, now, self._releaser.remove)

@@ -34,7 +34,16 @@ from crawler.model.messages import (
     RetryCounts,
 )
 from crawler.model.page_claims import longest_key
-from crawler.model.records import UNSET, Closure, DomainEvent, Job, PageResult, RobotsResult
+from crawler.model.records import (
+    SITEMAP_KEY,
+    UNSET,
+    Closure,
+    DomainEvent,
+    Job,
+    PageResult,
+    RobotsResult,
+    SitemapResult,
+)
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
@@ -75,7 +84,7 @@ class Refusal:
     is_own: bool = True
 
 
-Wish = Request | Pause | RobotsResult | DomainEvent
+Wish = Request | Pause | RobotsResult | SitemapResult | DomainEvent
 Reply = Answer | Refusal | None
 Visit = Generator[Wish, Reply, PageResult]
 KnownRobots = Callable[[str], Policy | None]
@@ -106,6 +115,36 @@ def visit(
     flow = _Flow(job, config, known, is_listed, retry_counts, validator, learns_404)
     try:
         return (yield from flow.run())
+    except _Ended as ended:
+        return ended.result
+
+
+def ask_for_file(
+    job: Job,
+    config: Config,
+    known: KnownRobots,
+    is_listed: Callable[[str], bool],
+    retry_counts: RetryCounts,
+    limit: int,
+) -> Generator[Wish, Reply, Response | PageResult]:
+    """The final answer to a GET of any file, with the robots.txt, retries and redirects of a visit; or, in the words of
+    a page's result, how the visit ended without one.
+    """
+    flow = _Flow(job, config, known, is_listed, retry_counts, None, False)
+    flow.wanted, flow.limit = BodyWanted.FILE, limit
+    try:
+        return (yield from flow.answer())
+    except _Ended as ended:
+        return ended.result
+
+
+def ask_for_policy(
+    job: Job, config: Config, known: KnownRobots, is_listed: Callable[[str], bool], retry_counts: RetryCounts
+) -> Generator[Wish, Reply, Policy | PageResult]:
+    """The robots.txt policy of the job's host: the one that is known, or else it is asked for."""
+    flow = _Flow(job, config, known, is_listed, retry_counts, None, False)
+    try:
+        return (yield from flow.policy(authority_of(job.wire)))
     except _Ended as ended:
         return ended.result
 
@@ -160,6 +199,8 @@ class _Flow:
         self.settings = config.crawler
         self.agent = config.user_agent.crawler_name
         self.longest_base = longest_key(config.traps.max_url_length)
+        self.key = job.key.removeprefix(SITEMAP_KEY)
+        self.wanted = BodyWanted.HTML
         self.limit = config.network.max_body_size
         self.known = known
         self.is_listed = is_listed
@@ -183,13 +224,8 @@ class _Flow:
             if answer is None:  # HEAD is not to be had here
                 is_head = False
                 continue
-            target = self._redirect_of(url, answer)
+            target = self._next_hop(url, answer, seen)
             if target is not None:
-                if target in seen:
-                    raise self._failed(f"redirect-loop: back to {target}", answer)
-                if len(seen) > MAX_REDIRECTS:
-                    raise self._failed(f"redirect-limit: more than {MAX_REDIRECTS} redirects", answer)
-                seen.add(target)
                 url = target
             elif is_head:
                 self._check_head(answer)
@@ -197,9 +233,34 @@ class _Flow:
             else:
                 return self._read(url, answer)
 
+    def answer(self) -> Generator[Wish, Reply, Response]:
+        """The final answer to a GET, without a HEAD before it."""
+        url = self.job.wire
+        seen = {url}
+        while True:
+            yield from self._check_robots(url)
+            answer = yield from self._send(url, False)
+            assert answer is not None  # only a HEAD ends so
+            target = self._next_hop(url, answer, seen)
+            if target is None:
+                return answer
+            url = target
+
+    def _next_hop(self, url: str, answer: Response, seen: set[str]) -> str | None:
+        """The wire URL of a redirect that keeps the key, which is `seen` then; None for no redirect."""
+        target = self._redirect_of(url, answer)
+        if target is None:
+            return None
+        if target in seen:
+            raise self._failed(f"redirect-loop: back to {target}", answer)
+        if len(seen) > MAX_REDIRECTS:
+            raise self._failed(f"redirect-limit: more than {MAX_REDIRECTS} redirects", answer)
+        seen.add(target)
+        return target
+
     def _send(self, url: str, is_head: bool) -> Generator[Wish, Reply, Response | None]:
         """An answer that is neither a reason to come back later nor none at all; None: ask with GET instead."""
-        request = Request("HEAD", url) if is_head else Request("GET", url, BodyWanted.HTML, self.limit)
+        request = Request("HEAD", url) if is_head else Request("GET", url, self.wanted, self.limit)
         while True:
             answer = yield request
             if isinstance(answer, Refusal):
@@ -264,7 +325,7 @@ class _Flow:
         except UrlError:
             words = f"to {_shown(location)!r}" if location else "to nowhere"
             raise self._failed(f"bad-redirect: {words}", answer) from None
-        if key == self.job.key:
+        if key == self.key:
             return wire
         raise self._ended(PageState.PROCESSED, None, answer, redirect=wire)
 
@@ -348,11 +409,7 @@ class _Flow:
         if url == self.cleared:
             return
         host = authority_of(url)
-        policy = self.learned.get(host) or self.known(host)
-        if policy is None:
-            policy = yield from self._learn(host)
-        if policy.rules.count <= FEW_RULES:
-            self.learned[host] = policy
+        policy = yield from self.policy(host)
         if policy.error is not None:
             slug = slug_of(policy.error)
             if slug in UNREACHABLE_AT_ONCE:
@@ -369,6 +426,15 @@ class _Flow:
             line = policy.rules.rule_for(url, self.agent)
             raise self._failed(f"robots-denied: {host} says {line!r}")
         self.cleared = url
+
+    def policy(self, host: str) -> Generator[Wish, Reply, Policy]:
+        """The policy of a host: the one that is known, or else its robots.txt is read."""
+        policy = self.learned.get(host) or self.known(host)
+        if policy is None:
+            policy = yield from self._learn(host)
+        if policy.rules.count <= FEW_RULES:
+            self.learned[host] = policy
+        return policy
 
     def _learn(self, host: str) -> Generator[Wish, Reply, Policy]:
         """Read a host's robots.txt, with growing pauses while it cannot be read, and report the outcome."""
@@ -568,4 +634,16 @@ def _short(text: str | None) -> str | None:
     return text[:_HEADER_LENGTH] if text else None
 
 
-__all__ = ["KnownRobots", "Refusal", "Reply", "Visit", "Wish", "looks_like_page", "number_of", "retry_after", "visit"]
+__all__ = [
+    "KnownRobots",
+    "Refusal",
+    "Reply",
+    "Visit",
+    "Wish",
+    "ask_for_file",
+    "ask_for_policy",
+    "looks_like_page",
+    "number_of",
+    "retry_after",
+    "visit",
+]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from crawler.model.link_context import LinkContext
 from crawler.model.records import DomainEvent, RunEvent
 from crawler.workspace.log import Cursor, Damage
-from ingest.memory.map_rows import MapDomain, MapPage
+from ingest.memory.map_rows import MapDomain, MapPage, MapSitemap
 from ingest.memory.page_index import BLACKLISTED, STUBBED
 
 Visit = tuple[int, int, tuple[int, ...]]  # (domain, page, domain of each link that is new)
@@ -43,6 +43,10 @@ class Changes:
         # Standing → referrer → listed pages; new references only.
         self.references: dict[int, dict[int, list[int]]] = {BLACKLISTED: {}, STUBBED: {}}
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt
+        self.entered_domains: list[MapDomain] = []  # quality domains that the run has just met
+        self.sitemaps: dict[int, MapSitemap] = {}
+        self.done_sitemaps: list[MapSitemap] = []
+        self.sitemap_entries: dict[int, tuple[int, str | None]] = {}  # page → (sitemap, date)
         self.closed_domains: dict[int, MapDomain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []

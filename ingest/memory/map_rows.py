@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crawler.model.origins import Origin
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
 
 if TYPE_CHECKING:
     from crawler.model.records import PageResult
 
+_LINKED = Origin.LINKED
 _DISCOVERED = PageState.DISCOVERED  # to look it up by its name costs as much as a function call
 
 
@@ -61,6 +63,43 @@ class MapDomain:
             self.lost_requests = 0
 
 
+class MapSitemap:
+    """A sitemap's row. It waits, or it was read in run `run`, or could not be."""
+
+    __slots__ = (
+        "announced_by",
+        "domain",
+        "entries",
+        "error",
+        "form",
+        "id",
+        "is_cut",
+        "left_out",
+        "level",
+        "read_at",
+        "state",
+        "status",
+        "url",
+        "wire",
+    )
+
+    def __init__(self, number: int, url: str, wire: str, domain: MapDomain, announced_by: str, level: int) -> None:
+        self.id = number
+        self.url = url
+        self.wire = wire
+        self.domain = domain
+        self.announced_by = announced_by
+        self.level = level
+        self.state = "waiting"
+        self.form: str | None = None
+        self.entries = 0
+        self.left_out = 0
+        self.is_cut = False
+        self.status: int | None = None
+        self.error: str | None = None
+        self.read_at: str | None = None
+
+
 class MapPage:
     """A page's row as it is now, and as the last commit wrote it (`stored_…`)."""
 
@@ -75,11 +114,13 @@ class MapPage:
         "id",
         "is_reentered",
         "key",
+        "origin",
         "reach",
         "redirect_error",
         "redirect_to",
         "seen_run",
         "state",
+        "stored_origin",
         "stored_priority",
         "stored_reach",
         "stored_state",
@@ -103,6 +144,7 @@ class MapPage:
         self.at = at
         self.discovered_run = run
         self.seen_run = run
+        self.origin = _LINKED
         self.state = _DISCOVERED
         self.error: str | None = None
         self.reach = 0
@@ -116,6 +158,7 @@ class MapPage:
         self.redirect_to: int | None = None
         self.redirect_error: str | None = None
         self.stored_state: PageState | None = None  # None: not in the database yet
+        self.stored_origin: Origin | None = None
         self.stored_priority = 0
         self.stored_reach = 0
         self.stored_visited_run: int | None = None

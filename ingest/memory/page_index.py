@@ -37,13 +37,18 @@ _FULL = 0.7  # of the slots: above that, probing gets long
 _STANDINGS = {PageState.QUEUED: QUEUED, PageState.STUBBED: STUBBED, PageState.BLACKLISTED: BLACKLISTED}
 
 
-def standing_of(state: PageState, is_visited: bool) -> int:
-    """The standing of a page that this run has seen, from its state and whether this run visited it."""
-    return VISITED if is_visited else _STANDINGS.get(state, OTHER)
+def standing_of(state: PageState, is_visited: bool, is_linked: bool = True) -> int:
+    """The standing of a page that this run has seen, from its state, whether this run visited it, and whether a link
+    leads there: the first link to a waiting page changes its row.
+    """
+    if is_visited:
+        return VISITED
+    standing = _STANDINGS.get(state, OTHER)
+    return standing if is_linked or standing != QUEUED else OTHER
 
 
 class PageIndex:
-    """Arrays by page number (`hashes`, `domains`, `reaches`, `standings`), and a hash table into them."""
+    """Arrays by page number (`hashes`, `domains`, `reaches`, `standings`, `unlinked`), and a hash table into them."""
 
     def __init__(self, distances: Distances) -> None:
         self._distances = distances
@@ -53,6 +58,8 @@ class PageIndex:
         self.reaches = array("I", [0])  # numbers into `values`
         self.standings = bytearray([OTHER])
         self.has_unseen = False  # False in a first run: it has seen every page
+        self.unlinked = bytearray([0])  # 1: known by a sitemap or the like, and no link leads there yet
+        self.has_unlinked = False
         self.values: list[int] = [NOWHERE]  # reaches by their number
         self._value_numbers: dict[int, int] = {NOWHERE: 0}
         self._is_crowded = False
@@ -68,15 +75,23 @@ class PageIndex:
     # -- loading -------------------------------------------------------------------------------------
 
     def extend(
-        self, hashes: Iterable[int], domains: Iterable[int], standings: Iterable[int], reaches: Iterable[int]
+        self,
+        hashes: Iterable[int],
+        domains: Iterable[int],
+        standings: Iterable[int],
+        reaches: Iterable[int],
+        unlinked: Iterable[int] = (),
     ) -> None:
         """Add the pages that follow by number, column by column. `finish_loading` makes them findable."""
         self.hashes.extend(hashes)
         self.domains.extend(domains)
         self.standings.extend(standings)
         self.reaches.extend(reaches)
+        self.unlinked.extend(unlinked)
+        self.unlinked.extend(bytes(len(self.hashes) - len(self.unlinked)))
 
     def finish_loading(self) -> None:
+        self.has_unlinked = 1 in self.unlinked
         self.has_unseen = UNSEEN in self.standings
         self._rehash()
 
@@ -130,6 +145,7 @@ class PageIndex:
         self.domains.append(domain)
         self.reaches.append(0)
         self.standings.append(OTHER)
+        self.unlinked.append(0)
         if number > _FULL * len(self._slots):
             self._rehash()
         else:
@@ -148,6 +164,17 @@ class PageIndex:
             while slots[at]:
                 at = (at + 1) & mask
             slots[at] = number  # number 0 is no page: its slot counts as free
+
+    def set_linked(self, number: int, is_linked: bool) -> None:
+        """Whether a link leads to this page, or the crawl starts there."""
+        self.unlinked[number] = not is_linked
+        self.has_unlinked = self.has_unlinked or not is_linked
+
+    def unlinked_among(self, numbers: Sequence[int]) -> list[int]:
+        """Those of these pages that no link has led to yet."""
+        if not self.has_unlinked or not any(flags := picked(self.unlinked, numbers)):
+            return []
+        return [number for number, flag in zip(numbers, flags, strict=True) if flag]
 
     # -- domains -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ come in: `decide_state` is called again whenever one of those things changes.
 
 from __future__ import annotations
 
+from crawler.database.format import UNLINKED_PRIORITY
 from crawler.model.records import FamilyEvent
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState, slug_of
@@ -88,9 +89,11 @@ def decide_state(
     return _QUEUED, None
 
 
-def priority(depth: int, klass: DomainClass) -> int:
-    """Lower goes first: by depth, and at equal depth quality domains before others."""
-    return 2 * depth + (0 if klass is _QUALITY else 1)
+def priority(depth: int, klass: DomainClass, is_linked: bool = True) -> int:
+    """Lower goes first: by depth, at equal depth quality domains before others; pages without a link after all that
+    have one. A sitemap may name more pages than a site links to: those wait.
+    """
+    return 2 * depth + (0 if klass is _QUALITY else 1) + (0 if is_linked else UNLINKED_PRIORITY)
 
 
 def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:

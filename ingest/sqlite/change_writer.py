@@ -22,6 +22,7 @@ from ingest.sqlite.frontier_writer import FrontierWriter
 from ingest.sqlite.link_writer import LinkWriter
 from ingest.sqlite.page_writer import PageWriter
 from ingest.sqlite.run_rows import write_run_events
+from ingest.sqlite.sitemap_writer import SitemapWriter
 
 
 class ChangeWriter:
@@ -41,6 +42,7 @@ class ChangeWriter:
         self._links = LinkWriter(db, sums)
         self._frontier = FrontierWriter(db, counts)
         self.waiting = self._frontier.waiting
+        self._sitemaps = SitemapWriter(db, counts)
 
     def write(self, done: Changes, run: int) -> None:
         """Write everything that a batch changed. Later statements rely on the rows of earlier ones."""
@@ -50,9 +52,12 @@ class ChangeWriter:
         self._links.write_links(done, run)
         self._links.write_references(done, run)
         self._frontier.write(done, run)
+        self._sitemaps.write(done, run)
         self._frontier.write_closures(done, run)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)
+        if any(event.event == "finished" for event in done.run_events):
+            self._sitemaps.drop_waiting()
 
     def write_moves(self, done: Changes) -> None:
         self._pages.write_moves(done)

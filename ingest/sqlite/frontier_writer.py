@@ -62,7 +62,7 @@ class FrontierWriter:
             was_queued = page.stored_state is _QUEUED and not page.is_reentered
             if is_queued:
                 assert page.depth is not None
-                rank = priority(page.depth, page.domain.klass)
+                rank = priority(page.depth, page.domain.klass, page.origin.is_linked)
                 if not was_queued:
                     added.setdefault(rank, []).append((page.domain.id, page.id))
                 elif rank != page.stored_priority:
@@ -95,7 +95,8 @@ class FrontierWriter:
                 self.waiting.forget()
 
     def write_closures(self, done: Changes, run: int) -> None:
-        """Close domains and families: all pages that wait in them end, however many, without being loaded.
+        """Close domains and families: all pages that wait in them end, however many, without being loaded. Sitemaps
+        that wait in a domain end with it.
 
         Pages in memory may then be older than their rows; a page that was not visited is decided again before it is
         written. Families come first, as in `decide_state`, and take over pages that their domain's closure had ended.
@@ -142,6 +143,7 @@ class FrontierWriter:
         ).fetchall()
         spared = frozenset(closed.spare)
         ended = [(n, is_closed) for n, host, is_closed in names if host not in spared and is_under(closed.domain, host)]
+        self._drop_sitemaps([number for number, _ in ended])
         hosts = json_list([number for number, _ in ended])
         parameters = {"hosts": hosts, "run": run, "texts": _CLOSING_ERRORS, "error": closed.error}
         listed = "(SELECT value FROM json_each(:hosts))"
@@ -160,9 +162,18 @@ class FrontierWriter:
                 parameters,
             )
 
+    def _drop_sitemaps(self, domains: list[int]) -> None:
+        """Sitemaps of these domains wait no longer: their domain is closed for this run."""
+        gone = self._db.execute(
+            "DELETE FROM frontier WHERE id < 0 AND domain_id IN (SELECT value FROM json_each(?))",
+            (json_list(domains),),
+        )
+        self._counts["frontier"] -= gone.rowcount
+
     def _close_domain(self, done: Changes, domain: MapDomain, run: int) -> None:
         assert domain.closed is not None
         state, error = CLOSED_AS[domain.closed]
+        self._drop_sitemaps([domain.id])
         waiting = "SELECT page_id FROM frontier WHERE domain_id = ?"
         done.closed_pages += [row[0] for row in self._db.execute(waiting, (domain.id,))]
         self._db.execute(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawler.model.origins import Origin
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState
 from crawler.rules.traps import shape_error
@@ -16,7 +17,8 @@ _DOMAIN_ID = 4
 
 PAGES = (  # by a list of ids
     "SELECT pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
-    " redirect_to, family, discovered_run FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
+    " redirect_to, family, discovered_run, origin"
+    " FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
 )
 
 
@@ -27,7 +29,7 @@ def domain_of_row(row: tuple[Any, ...]) -> int:
 
 def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, distances: Distances) -> MapPage:
     """The page of a row of `PAGES`, as it is stored."""
-    number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first = row
+    number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first, origin = row
     page = MapPage(number, key, hash_, wire, domain, first, "")
     page.state = page.stored_state = PageState(state)
     page.error = error
@@ -37,8 +39,9 @@ def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, di
     page.visited_run = page.stored_visited_run = visited
     page.redirect_to = redirect
     page.family = family
+    page.origin = page.stored_origin = Origin(origin)
     if page.state is _QUEUED and depth is not None:
-        page.stored_priority = priority(depth, domain.klass)
+        page.stored_priority = priority(depth, domain.klass, page.origin.is_linked)
     page.trap = shape_error(key, traps) if not domain.is_listed else None
     if visited is not None and visited == seen:
         if redirect is not None:

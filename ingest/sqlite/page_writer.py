@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from crawler.model.origins import Origin
 from crawler.model.states import PageState
 from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapPage
@@ -13,6 +14,7 @@ from ingest.rules.depth import Distances, reach_bytes
 from ingest.sqlite.depth_writer import DepthWriter
 from ingest.sqlite.schema import json_list
 
+_ORIGINS = {origin: origin.value for origin in Origin}
 _TEXTS = {state: state.value for state in PageState}  # as sqlite3 binds it without an adapter
 
 
@@ -28,8 +30,8 @@ class PageWriter:
     def write(self, done: Changes) -> None:
         self._db.executemany(
             "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
-            " wire_url, domain_id, depth, reach, seen_run, family)"
-            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0))",
+            " wire_url, domain_id, depth, reach, seen_run, family, origin)"
+            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0), ?)",
             (  # a generator: all of these rows at once would be a good part of a batch's memory
                 (
                     p.id,
@@ -46,11 +48,16 @@ class PageWriter:
                     reach_bytes(p.reach),
                     p.seen_run,
                     p.family or 0,
+                    _ORIGINS[p.origin],
                 )
                 for p in done.new_pages
             ),
         )
         dirty = sorted(done.pages.values(), key=_by_id)
+        self._db.executemany(
+            "UPDATE pages SET origin = ? WHERE id = ?",
+            [(_ORIGINS[p.origin], p.id) for p in dirty if p.origin is not p.stored_origin],
+        )
         self._write_standings([p for p in dirty if p.visit is None])
         self._db.executemany(
             "UPDATE pages SET redirect_to = NULL WHERE id = ?",

@@ -55,8 +55,31 @@ CREATE TABLE run_settings (                    -- as recorded when the run start
 );
 """
 
-# New in format 5: the circuit breakers of domains, the texts of links.
+# New in format 5: the circuit breakers of domains, the texts of links, and the sitemaps that were read.
 SINCE_FORMAT_4 = f"""
+CREATE TABLE sitemaps (                        -- of quality domains; a robots.txt is the first of them
+    id              INTEGER PRIMARY KEY,       -- a waiting one has a row in `frontier` under the number below zero
+    url             TEXT NOT NULL UNIQUE,
+    wire_url        TEXT NOT NULL,
+    domain_id       INTEGER NOT NULL,
+    announced_by    TEXT NOT NULL,             -- the domain whose robots.txt led here
+    level           INTEGER NOT NULL,          -- steps from that robots.txt, which has 0
+    run             INTEGER NOT NULL,          -- the last run that knew of it
+    state           TEXT NOT NULL,             -- waiting | read | failed, in `run`
+    form            TEXT,                      -- urlset | index | feed | text | invalid | robots
+    entries         INTEGER NOT NULL DEFAULT 0,
+    left_out        INTEGER NOT NULL DEFAULT 0, -- entries of other hosts
+    is_cut          INTEGER NOT NULL DEFAULT 0, -- it was longer than is read
+    status_code     INTEGER,
+    error_message   TEXT,
+    read_at         TEXT
+);
+CREATE TABLE sitemap_entries (                 -- pages that are in a sitemap, linked or not
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    sitemap_id      INTEGER NOT NULL,          -- the one with the latest date
+    lastmod         TEXT,                      -- as precise as it was written
+    run             INTEGER NOT NULL           -- the last run that saw it there
+);
 CREATE TABLE breakers (                        -- of domains whose breaker was not closed all the time
     id              INTEGER PRIMARY KEY,       -- = domain_states.id
     run             INTEGER NOT NULL,
@@ -84,6 +107,9 @@ ALTER TABLE pages ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pages ADD COLUMN validation TEXT;
 ALTER TABLE pages ADD COLUMN rejection_reason TEXT;
 ALTER TABLE pages ADD COLUMN text_print INTEGER;
+ALTER TABLE pages ADD COLUMN origin TEXT NOT NULL DEFAULT 'linked';
+UPDATE pages SET origin = 'seed'
+WHERE id IN (SELECT value FROM json_each((SELECT value FROM meta WHERE name = 'seeds')));
 """
 
 TABLES = (
@@ -155,7 +181,8 @@ CREATE TABLE pages (
     truncated       INTEGER NOT NULL DEFAULT 0, -- 1: the compressed body ended before its stream
     validation      TEXT,                      -- ok | soft | hard: is the answer a page? NULL: not judged
     rejection_reason TEXT,                     -- a slug and words, where it is soft or hard
-    text_print      INTEGER                    -- the same for pages that show the same (ingest/sqlite/likeness.py)
+    text_print      INTEGER,                   -- the same for pages that show the same (ingest/sqlite/likeness.py)
+    origin          TEXT NOT NULL DEFAULT 'linked' -- seed | linked | sitemap (crawler/model/origins.py)
 );
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
@@ -213,7 +240,7 @@ CREATE TABLE stubbed_referrers (
 CREATE TABLE frontier (                        -- pages to visit in the run under way
     id          INTEGER PRIMARY KEY,           -- = page_id: pages are numbered as they are found, so lower is older
     page_id     INTEGER NOT NULL,
-    priority    INTEGER NOT NULL,              -- 2 × depth, + 1 outside quality domains: lower goes first
+    priority    INTEGER NOT NULL,              -- lower goes first (ingest/rules/page_state.py)
     added_at    TEXT NOT NULL,
     domain_id   INTEGER NOT NULL,
     turn        INTEGER NOT NULL DEFAULT 0     -- lower goes first in its domain (ingest/sqlite/frontier_writer.py)
@@ -292,9 +319,9 @@ READING_INDEXES = {
 READING_VIEWS = {
     "v_pages": """
 CREATE VIEW IF NOT EXISTS v_pages AS
-SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.title, p.status_code, p.content_type, p.error_message,
-       p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at, p.discovered_at,
-       p.discovered_run AS first_run, p.seen_run AS last_run
+SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.origin, p.title, p.status_code, p.content_type,
+       p.error_message, p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at,
+       p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run
 FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to""",
     "v_links": f"""
 CREATE VIEW IF NOT EXISTS v_links AS

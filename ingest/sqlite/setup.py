@@ -34,8 +34,9 @@ _UPGRADES = {
     "4": _TO_FORMAT_5,
 }
 _INDEX = f"""
-SELECT url_hash, reach, domain_id << 3 |
-       CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED} WHEN state = 'queued' THEN {QUEUED}
+SELECT url_hash, reach, (domain_id << 4) | ((origin NOT IN ('linked', 'seed')) << 3) |
+       CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED}
+            WHEN state = 'queued' AND origin IN ('linked', 'seed') THEN {QUEUED}
             WHEN state = 'stubbed' THEN {STUBBED} WHEN state = 'blacklisted' THEN {BLACKLISTED} ELSE {OTHER} END
 FROM pages ORDER BY id
 """  # few columns: each costs more than reading the row
@@ -140,9 +141,10 @@ def fill_index(db: sqlite3.Connection, index: PageIndex) -> None:
             numbers[reach] = index.reach_number(index.parse_reach(reach))
         index.extend(
             hashes,
-            [place >> 3 for place in places],
+            [place >> 4 for place in places],
             [place & 7 for place in places],
             # The reach of an earlier run is of no use in this one.
             [place & 7 and numbers[r] for place, r in zip(places, stored, strict=True)],
+            [place >> 3 & 1 for place in places],
         )
     index.finish_loading()

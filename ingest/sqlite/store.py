@@ -14,12 +14,14 @@ from typing import Any
 
 import orjson
 
+from crawler.database.format import SITEMAP_PRIORITY
 from crawler.database.ids import pair_range
 from crawler.database.map_errors import StoreError
+from crawler.model.origins import Origin, nearer
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS, PageState
 from crawler.model.urls import Link
-from crawler.rules.lists import Classifier
+from crawler.rules.lists import Classifier, DomainClass
 from crawler.rules.time_left import DomainLeft
 from crawler.workspace.log import Cursor
 from ingest.memory.changes import Changes
@@ -169,7 +171,7 @@ class Store:
         """Every domain with waiting pages. The first question counts all rows of the frontier, later ones do not."""
         waiting = self._writer.waiting
         if not waiting.is_loaded:
-            waiting.load(self.db.execute("SELECT domain_id, count(*) FROM frontier GROUP BY domain_id"))
+            waiting.load(self.db.execute("SELECT domain_id, count(*) FROM frontier WHERE id > 0 GROUP BY domain_id"))
         found: list[DomainLeft] = []
         pages = waiting.by_domain()
         for chunk in id_lists(list(pages)):
@@ -218,6 +220,7 @@ class Store:
         if found.run < run:
             found.enter_run(run)
             self.changes.domains[number] = found
+            self._note_entered(found)
         return found
 
     def load_domains(self, names: Iterable[str]) -> None:
@@ -230,17 +233,25 @@ class Store:
         self.index.add_domain(made.id, name)
         self.changes.domains[made.id] = made
         self._domains.put(made.id, made)
+        self._note_entered(made)
         return made
+
+    def _note_entered(self, domain: MapDomain) -> None:
+        if domain.klass is DomainClass.QUALITY:
+            self.changes.entered_domains.append(domain)
 
     def best_work(self, done: Changes) -> dict[str, int]:
         """Domain → priority of the best page among those that this commit queued or moved up."""
         ranks = [
-            (page.domain.name, priority(page.depth, page.domain.klass))
+            (page.domain.name, priority(page.depth, page.domain.klass, page.origin.is_linked))
             for page in [*done.new_pages, *done.pages.values()]
             if page.state is _QUEUED and page.depth is not None
         ]
         moved_up = [(self.index.domain_names[number], depth) for number, depth in done.moved_up.items()]
         ranks += [(name, priority(depth, self.classifier.classify(name).klass)) for name, depth in moved_up]
+        ranks += [
+            (sitemap.domain.name, SITEMAP_PRIORITY) for sitemap in done.sitemaps.values() if sitemap.state == "waiting"
+        ]
         found: dict[str, int] = {}
         for name, rank in ranks:
             if rank < found.get(name, rank + 1):
@@ -274,10 +285,15 @@ class Store:
     def page(self, number: int) -> MapPage:
         return self.loaded.get(number) or self.pages([number])[0]
 
-    def new_page(self, link: Link, hash_: int, domain: MapDomain, run: int, at: str) -> MapPage:
+    def new_page(
+        self, link: Link, hash_: int, domain: MapDomain, run: int, at: str, origin: Origin = Origin.LINKED
+    ) -> MapPage:
         """A page that is not known yet, to be found by this hash."""
         number = self.index.add(hash_, domain.id)
         made = MapPage(number, link.key, hash_, link.wire if link.wire != link.key else None, domain, run, at)
+        if origin is not made.origin:
+            made.origin = origin
+            self.index.set_linked(number, origin.is_linked)
         self.changes.new_pages.append(made)
         self.loaded[number] = made
         return made
@@ -314,6 +330,26 @@ class Store:
         """This page has changed: write it with the next commit."""
         if page.stored_state is not None:
             self.changes.pages[page.id] = page
+
+    def set_origin(self, page: MapPage, origin: Origin) -> None:
+        """One more way to this page; of several, the nearest counts."""
+        origin = nearer(page.origin, origin)
+        if origin is not page.origin:
+            page.origin = origin
+            self.index.set_linked(page.id, origin.is_linked)
+            self.touch(page)
+
+    # -- sitemaps --------------------------------------------------------------------------------------
+
+    def sitemap_numbers(self) -> list[tuple[int, str, int, str]]:
+        """(number, url, run, domain that announced it) of every sitemap."""
+        return self.db.execute("SELECT id, url, run, announced_by FROM sitemaps").fetchall()
+
+    @raises_store_error
+    def forget_waiting_sitemaps(self) -> None:
+        """None is to be read any more."""
+        gone = self.db.execute("DELETE FROM frontier WHERE id < 0")
+        self.counts["frontier"] -= gone.rowcount
 
     # -- links ---------------------------------------------------------------------------------------
 
@@ -391,7 +427,7 @@ class Store:
             crawled += (page.state is _PROCESSED) - was_crawled
             if page.visit is not None:
                 self.counts["pages"] += 1
-            standings[page.id] = standing_of(page.state, page.visited is not None)
+            standings[page.id] = standing_of(page.state, page.visited is not None, page.origin.is_linked)
         for number in done.closed_pages:  # of some the loaded page did not know
             standings[number] = OTHER
         self.counts["errors"], self.counts["crawled"] = errors, crawled

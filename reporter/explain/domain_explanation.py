@@ -12,12 +12,13 @@ from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
+from crawler.model.shown_text import counted
 from crawler.model.states import PageState
 from crawler.rules.lists import LIST_NAMES, Classifier, EntryNotes
 from reporter.candidates import REFERRERS, reasons, sample_referrers
 from reporter.explain.config_lines import line_of
 from reporter.explain.domain_facts import DomainExplanation
-from reporter.queries import candidate_rows, domain_links, one_page, overview
+from reporter.queries import candidate_rows, discovery_rows, domain_links, one_page, overview
 
 
 def explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation:
@@ -73,4 +74,25 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         quality_domains=linked[1],
         links=linked[2],
         referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
+        sitemaps=_sitemaps(reader, facts.domain),
+        unlinked=sum(discovery_rows.count_by_origin(reader, row.id).values()),
     )
+
+
+def _sitemaps(reader: MapReader, domain: str) -> tuple[str, ...]:
+    """The domain's sitemaps in words, those that could be read in front."""
+    rows = sorted(discovery_rows.sitemaps_of(reader, domain), key=lambda row: row.error is not None)
+    return tuple(f"{row.url}: {_outcome(row)}" for row in rows)
+
+
+def _outcome(row: discovery_rows.SitemapRow) -> str:
+    if row.error is not None:
+        return row.error
+    if row.state == "waiting":
+        return "not read yet"
+    words = [counted(row.entries, "address", "addresses")]
+    if row.left_out:
+        words.append(f"{row.left_out:,} of them of other hosts, which do not count")
+    if row.is_cut:
+        words.append("longer than is read")
+    return ", ".join(words)

@@ -11,6 +11,7 @@ from reporter.escape import json_text
 from reporter.figures import Referrer, is_listed, whole_seconds
 
 VERSION = 1
+_SITEMAPS = 8  # that are named
 _COMMANDS = {
     "discovered": ("accept", "reject", "stub"),
     "stubbed": ("accept", "reject"),
@@ -47,6 +48,8 @@ class DomainExplanation:
     quality_domains: int = 0
     links: int = 0
     referrers: tuple[Referrer, ...] = ()
+    sitemaps: tuple[str, ...] = ()  # in words, those that were read first
+    unlinked: int = 0  # pages that only a sitemap names
 
     def known(self, **facts: Any) -> DomainExplanation:
         """The same with facts of the map."""
@@ -86,8 +89,19 @@ def _rows(facts: DomainExplanation) -> list[tuple[str, str]]:
         closed = f"; closed early: {plain(facts.closed)}" if facts.closed else ""
         rows.append(("requests", f"{facts.requests:,} in run {facts.newest_run}{closed}"))
     rows.append(("robots.txt", _robots_words(facts)))
+    if facts.sitemaps:
+        rows.append(("sitemaps", _sitemap_words(facts)))
     rows.append(("linked from", _links_words(facts)))
     return rows
+
+
+def _sitemap_words(facts: DomainExplanation) -> str:
+    lines = [plain(line, 200) for line in facts.sitemaps[:_SITEMAPS]]
+    if len(facts.sitemaps) > _SITEMAPS:
+        lines.append(f"... and {len(facts.sitemaps) - _SITEMAPS:,} more")
+    if facts.unlinked:
+        lines.append(f"{counted(facts.unlinked, 'page')} of the domain in no link, only there")
+    return "\n".join(lines)
 
 
 def _class_words(facts: DomainExplanation) -> str:

@@ -28,7 +28,7 @@ from reporter.explain.facts import Explanation, LinkHere, OriginDepth, PathStep,
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
 from reporter.explain.turn import Turn, turn_of
-from reporter.queries import one_page, overview, waiting_line
+from reporter.queries import discovery_rows, one_page, overview, waiting_line
 from reporter.queries.link_texts import link_contexts
 from reporter.queries.rows import DomainRow, PageRow
 
@@ -56,6 +56,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
     wire = (page.wire_url or key) if page else wire_of(url)
     family = family_of(key, config.traps)
     links, total = _links_here(reader, page)
+    entry = discovery_rows.sitemap_entry(reader, page.id) if reader and page else None
     facts = Explanation(
         url=url,
         key=key,
@@ -98,6 +99,9 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
         linked_from_total=total,
         to_be_crawled=(),
         turn=_turn(config, reader, page, row[0] if row else None, runs[-1].id if runs else 0),
+        origin=discovery_rows.origin_of(reader, page.id) if reader and page else None,
+        in_sitemap=entry[0] if entry else None,
+        lastmod=entry[1] if entry else None,
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))
 

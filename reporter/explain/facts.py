@@ -89,6 +89,9 @@ class Explanation:
     linked_from_total: int
     to_be_crawled: tuple[str, ...]
     turn: Turn | None = None  # of a page that waits
+    origin: str | None = None  # seed | linked | sitemap | archive | speculated
+    in_sitemap: str | None = None  # the sitemap that names it
+    lastmod: str | None = None  # as that sitemap says
 
     def json(self) -> str:
         fields = asdict(self)

@@ -70,6 +70,9 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
     if facts.last_run != facts.newest_run:
         seen += f"; run {facts.newest_run} has not seen it"
     rows.append(("seen", seen))
+    if facts.in_sitemap:
+        changed = f", last changed {plain(facts.lastmod)}" if facts.lastmod else ""
+        rows.append(("in a sitemap", f"{plain(facts.in_sitemap, 200)}{changed}"))
     rows += _depth_rows(facts)
     rows.append(("linked from", _links_words(facts)))
     return rows
@@ -109,7 +112,8 @@ def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
 
 def _links_words(facts: Explanation) -> str:
     if not facts.linked_from_total:
-        return "no page in the map (a seed, or its links are gone)"
+        origins = {"sitemap": "no page in the map: only a sitemap names it"}
+        return origins.get(facts.origin or "", "no page in the map (a seed, or its links are gone)")
     marks = {"link": "", "nofollow": "  (not followed)", "redirect": "  (redirect)"}
     lines = [counted(facts.linked_from_total, "page")]
     for link in facts.linked_from[:_LINKS_SHOWN]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from crawler.database.ids import ORIGIN_BITS, pairs_of
 from crawler.database.reader import MapReader
+from reporter.queries.discovery_rows import origin_column
 from reporter.queries.domain_links import domains_around
 from reporter.queries.link_texts import has_link_texts
 from reporter.queries.one_page import has_reverse_index, judgement_columns, truncated_column
@@ -50,13 +51,14 @@ class ExportRows:
         """Pages by id.
 
         (id, URL, domain, title, state, class, depth, status, first run, last run, error, URL of its redirect, content
-        type, time of the visit, was it cut short?, validation, rejection reason, number of links on it)
+        type, time of the visit, was it cut short?, validation, rejection reason, origin, number of links on it)
         """
         condition, values = self._page_condition("p")
         return self._reader.rows(
             "SELECT p.id, p.url, p.domain, p.title, p.state, d.class, p.depth, p.status_code, p.discovered_run,"
             " p.seen_run, p.error_message, (SELECT url FROM pages WHERE id = p.redirect_to), p.content_type,"
             f" p.visited_at, {truncated_column(self._reader)}, {judgement_columns(self._reader)},"
+            f" {origin_column(self._reader, 'p')},"
             f" (SELECT count(*) FROM links WHERE id {pairs_of('p.id')})"
             " FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id"
             f" {'WHERE ' + condition if condition else ''} ORDER BY p.id",

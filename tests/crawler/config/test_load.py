@@ -23,6 +23,7 @@ from crawler.model import recorded_settings
 from crawler.model.settings import (
     Config,
     CrawlerSettings,
+    DiscoverySettings,
     GarbageRule,
     LimitSettings,
     NetworkSettings,
@@ -138,6 +139,7 @@ def test_only_the_quality_list_is_needed_and_the_rest_has_its_defaults(read: Any
     assert config.network == NetworkSettings()
     assert config.traps == TrapSettings()
     assert config.spool == SpoolSettings()
+    assert config.discovery == DiscoverySettings()
 
 
 def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> None:
@@ -151,6 +153,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "limits": LimitSettings,
         "resilience": ResilienceSettings,
         "validation": ValidationSettings,
+        "discovery": DiscoverySettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():

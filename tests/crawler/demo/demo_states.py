@@ -14,6 +14,7 @@ _FIXED = {
         https://tea-almanac.test/brewing
         https://tea-almanac.test/seasons
         https://tea-almanac.test/letters
+        https://tea-almanac.test/letters/unsent
         https://tea-almanac.test/guestbook
         https://tea-almanac.test/echo
         https://tea-almanac.test/echo/echo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from filelock import FileLock
 
+from crawler.database.format import SITEMAP_PRIORITY, SITEMAP_TURN
 from crawler.model.records import Feed, Job, Release, parse
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.schedule.job_release import revisits_for, window_for
@@ -203,3 +204,46 @@ def test_a_folder_stays_while_a_fetcher_holds_the_lease(config: Config, map_: Ma
     lease.release()
     stage.step(60)
     assert not workspace.layout.jobs_of("a.test").exists()
+
+
+def test_a_sitemap_is_released_when_no_page_of_its_domain_waits_and_one_at_a_time(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    page = "https://a.test/page"
+    map_.add(page)
+    domain = map_.domain("a.test")
+    for number, name in ((1, "robots.txt"), (2, "sitemap.xml")):
+        url = f"https://a.test/{name}"
+        map_.db.execute(
+            "INSERT INTO sitemaps (id, url, wire_url, domain_id, announced_by, level, run, state)"
+            " VALUES (?, ?, ?, ?, 'a.test', ?, 1, 'waiting')",
+            (number, url, url, domain, number - 1),
+        )
+        map_.db.execute(
+            "INSERT INTO frontier (id, page_id, priority, added_at, domain_id, turn) VALUES (?1, ?1, ?2, '', ?3, ?4)",
+            (-number, SITEMAP_PRIORITY + number - 1, domain, SITEMAP_TURN),
+        )
+    stage = start(config, map_)
+    assert jobs(workspace) == [page]
+    map_.visit(page)
+    stage.settle_down()
+    assert jobs(workspace) == ["sitemap:https://a.test/robots.txt"]
+    stage = start(config, map_)  # a new process finds it outstanding
+    assert jobs(workspace) == ["sitemap:https://a.test/robots.txt"]
+    late = map_.add_and_tell("https://a.test/late")
+    map_.db.execute("DELETE FROM frontier WHERE id = -1")
+    map_.feed(Feed(1, done=(("a.test", (-1,)),)))
+    stage.settle_down()
+    assert jobs(workspace)[-1] == "https://a.test/late"
+    map_.visit("https://a.test/late")
+    stage.settle_down()
+    [record] = [parse(line.body) for line in Reader(workspace.layout.jobs_of("a.test"))]
+    url = "https://a.test/sitemap.xml"
+    assert record == Job(1, f"sitemap:{url}", url, "a.test", -2, "sitemap", "a.test", 1)
+    assert late > 0
+    map_.db.execute("DELETE FROM frontier")
+    map_.feed(Feed(1, done=(("a.test", (-2,)),)))
+    stage.settle_down()
+    map_.take_in()
+    stage.settle_down()
+    assert stage.scheduler.is_over

@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from crawler.database.digest import digest
 from crawler.database.format import SCHEMA_VERSION
 from crawler.database.map_errors import StoreError
 from crawler.model.records import Closure, DomainEvent, RunEvent
@@ -13,7 +14,7 @@ from crawler.model.settings import Config
 from ingest.sqlite import setup
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import read_database, read_plainly
-from tests.ingest.test_loop import LATER, begun, drain, results, web, write
+from tests.ingest.test_loop import LATER, QA, QB, begun, drain, results, web, write
 from tests.older_maps import TO_FORMAT_2, TO_FORMAT_3, TO_FORMAT_4
 
 
@@ -111,3 +112,22 @@ def test_a_foreign_or_newer_database_is_refused(rules: Config) -> None:
     store.close()
     with pytest.raises(StoreError, match="format 99"):
         Store(path, rules)
+
+
+def test_the_pages_of_a_map_of_format_4_are_seeds_or_linked(rules: Config) -> None:
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    before = digest(rules.output.database_path)
+    with sqlite3.connect(rules.output.database_path) as db:
+        db.executescript(TO_FORMAT_4)
+    db.close()
+    assert digest(rules.output.database_path) == before
+    drain(rules)
+    assert digest(rules.output.database_path) == before
+    with sqlite3.connect(rules.output.database_path) as db:
+        seeds = {url for (url,) in db.execute("SELECT url FROM pages WHERE origin = 'seed'")}
+        others = {origin for (origin,) in db.execute("SELECT DISTINCT origin FROM pages")} - {"seed"}
+    db.close()
+    assert seeds == {QA, QB}
+    assert others == {"linked"}

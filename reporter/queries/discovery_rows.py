@@ -1,0 +1,68 @@
+"""How pages became known: their origin, and the sitemaps that were read. Maps before format 5 know links alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crawler.database.reader import MapReader
+
+
+class SitemapRow(NamedTuple):
+    """A sitemap of a domain, or announced by its robots.txt."""
+
+    url: str
+    run: int
+    state: str  # waiting | read | failed
+    form: str | None
+    entries: int
+    left_out: int
+    is_cut: int
+    error: str | None
+
+
+def has_origins(reader: MapReader) -> bool:
+    """Does the map tell how pages became known?"""
+    return reader.has("sitemaps")
+
+
+def origin_column(reader: MapReader, pages: str) -> str:
+    """The origin of a page, as an expression over the table `pages` under this name."""
+    return f"{pages}.origin" if has_origins(reader) else "'linked'"
+
+
+def origin_of(reader: MapReader, page: int) -> str:
+    row = reader.first(f"SELECT {origin_column(reader, 'p')} FROM pages p WHERE id = ?", (page,))
+    return str(row[0]) if row else "linked"
+
+
+def sitemap_entry(reader: MapReader, page: int) -> tuple[str, str | None] | None:
+    """(URL of the sitemap, date of the last change) of a page that is in one."""
+    if not has_origins(reader):
+        return None
+    sql = "SELECT s.url, e.lastmod FROM sitemap_entries e JOIN sitemaps s ON s.id = e.sitemap_id WHERE e.id = ?"
+    row = reader.first(sql, (page,))
+    return (str(row[0]), row[1]) if row else None
+
+
+def sitemaps_of(reader: MapReader, domain: str) -> list[SitemapRow]:
+    """The sitemaps that a domain's robots.txt led to, the robots.txt itself left out."""
+    if not has_origins(reader):
+        return []
+    rows = reader.rows(
+        "SELECT url, run, state, form, entries, left_out, is_cut, error_message FROM sitemaps"
+        " WHERE announced_by = ? AND level > 0 ORDER BY level, id",
+        (domain,),
+    )
+    return [SitemapRow(*row) for row in rows]
+
+
+def count_by_origin(reader: MapReader, domain_id: int | None = None) -> dict[str, int]:
+    """Pages that no link leads to, by origin; of one domain, or of the whole map."""
+    if not has_origins(reader):
+        return {}
+    rows = reader.rows(
+        "SELECT origin, count(*) FROM pages WHERE origin NOT IN ('linked', 'seed') AND (?1 IS NULL OR domain_id = ?1)"
+        " GROUP BY origin ORDER BY origin",
+        (domain_id,),
+    )
+    return dict(rows)
