@@ -33,11 +33,12 @@ from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import Link, LinkResolver, hash64
 from crawler.rules.traps import family_of, shape_error
+from crawler.visit.pagination import number_in
 from ingest.deciding import StateDecider
 from ingest.domain_events import DomainUpdater
 from ingest.held import HeldResults
 from ingest.links import LinkFinder, NewTarget, Targets
-from ingest.memory.changes import Changes
+from ingest.memory.changes import Changes, NextPage
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import UNSEEN, picked, standing_of
 from ingest.rules.page_state import LISTED_AS
@@ -293,6 +294,8 @@ class MapUpdater:
             kind = LINK_REDIRECT
             page.redirect_to = targets[0]
             changes.redirects.setdefault(targets[0], set()).add(page.id)
+        if result.next_page or before:
+            changes.next_pages[page.id] = self._next_page(result)
         self._count_links(page, targets, before)
         changes.links[page.id] = (kind, targets)
         if before:
@@ -318,6 +321,18 @@ class MapUpdater:
                 found.setdefault(int(number), []).append(LinkContext(text, rel))
         together = {number: merged(contexts) for number, contexts in found.items()}
         return {number: context for number, context in together.items() if any(context)}
+
+    def _next_page(self, result: PageResult) -> NextPage | None:
+        """The label of a visit: the next page of its list, which is one of its links."""
+        if not result.next_page:
+            return None
+        found = self._finder.find_targets(result.wire, (result.next_page,))
+        number = next(iter(self._numbers(found, result.at)), None)
+        if number is None:
+            return None
+        member = number_in(self.store.page(number).key)
+        form, place = (member.form, member.number) if member is not None else (None, 0)
+        return NextPage(number, result.next_by, self._index.domains[number], form, place)
 
     def _count_links(self, page: MapPage, targets: list[int], before: set[int]) -> None:
         """Note the domains of links that are new, and new references to listed pages."""

@@ -36,7 +36,7 @@ def describe(config: Config) -> str:
         f" {crawler.retry_delay:,} ms apart",
         f"  tracking parameters removed: {cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
         f"  garbage: {_garbage(config)}",
-        f"  besides links: {_besides_links(config)}",
+        f"  besides links: {_besides_links(config)} · pagination: {config.discovery.pagination}",
         "",
         "Places",
         f"  database   {output.database_path}",

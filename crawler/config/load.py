@@ -134,6 +134,7 @@ _TABLES: dict[str, dict[str, Check]] = {
     },
     "discovery": {
         "sitemaps": checks.yes_or_no,
+        "pagination": checks.one_of("off", "label"),
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),

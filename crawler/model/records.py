@@ -102,7 +102,8 @@ class PageResult(_Record, frozen=True, tag="page"):
     stream did, and the page was read as far as it came. `validation` is the word for `pages.validation`; None: nothing
     was judged. `text_print`: pages that show the same have the same (`crawler.visit.validation.text_print`).
     `texts` and `rels` are those of the hrefs, in their order; the rest of the hrefs has none. They are there if
-    [crawler] link-text asks for them, `rels` only if there is one.
+    [crawler] link-text asks for them, `rels` only if there is one. `next_page` is the address of the next page of its
+    list, where that is linked and labels are asked for; `next_by` says by what evidence: `rel` or `address`.
     """
 
     run: Number
@@ -132,6 +133,8 @@ class PageResult(_Record, frozen=True, tag="page"):
     text_print: Number | None = None
     texts: tuple[str, ...] | UnsetType = UNSET
     rels: tuple[str, ...] | UnsetType = UNSET
+    next_page: str | None = None
+    next_by: str = ""
 
     @property
     def is_rejected(self) -> bool:

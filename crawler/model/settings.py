@@ -131,6 +131,7 @@ class DiscoverySettings:
     """[discovery]: ways to find pages besides links."""
 
     sitemaps: bool = True  # of quality domains
+    pagination: str = "off"  # off | label: note the next page of a list, where it is linked
 
 
 @dataclass(frozen=True, slots=True)

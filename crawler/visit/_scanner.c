@@ -717,9 +717,12 @@ link_element(Scan *scan, const byte *start, const Values *values)
     if ((values->set & (BIT(HREF) | BIT(REL))) != (BIT(HREF) | BIT(REL))) {
         return 0;
     }
-    int is_canonical = has_word(scan, values->value[REL], "canonical");
-    if (is_canonical <= 0) {
-        return is_canonical;
+    int is_page = has_word(scan, values->value[REL], "canonical");
+    if (is_page == 0) {
+        is_page = has_word(scan, values->value[REL], "next");
+    }
+    if (is_page <= 0) {
+        return is_page;
     }
     if (end_link(scan, start) < 0 || add_href(scan, values->value[HREF]) < 0) {
         return -1;

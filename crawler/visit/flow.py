@@ -50,6 +50,7 @@ from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normal
 from crawler.model.validity import REJECTED, Validity
 from crawler.visit.content_types import HTML_TYPES, is_html, media_type
 from crawler.visit.html import Extracted, extract, header_says_nofollow, refresh_target
+from crawler.visit.pagination import label_next
 from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.visit.validation import Validation, Validator, text_print
 
@@ -199,6 +200,7 @@ class _Flow:
         self.settings = config.crawler
         self.agent = config.user_agent.crawler_name
         self.longest_base = longest_key(config.traps.max_url_length)
+        self.labels_lists = config.discovery.pagination != "off"
         self.key = job.key.removeprefix(SITEMAP_KEY)
         self.wanted = BodyWanted.HTML
         self.limit = config.network.max_body_size
@@ -359,6 +361,7 @@ class _Flow:
             raise self._mismatch(words, answer)
         page = self._extract(url, answer, self.settings.max_links_per_page)
         hrefs = page.hrefs
+        following = label_next(self.key, page.base or url, hrefs, page.rel_next) if self.labels_lists else None
         header = answer.headers.get("refresh")
         if header and (refresh := refresh_target(header)):
             hrefs = (*hrefs, refresh)
@@ -374,6 +377,7 @@ class _Flow:
             links_cut=page.links_cut,
             truncated=answer.is_truncated,
             page=page,
+            following=following,
         )
 
     def _extract(self, url: str, answer: Response, most_links: int) -> Extracted:
@@ -386,6 +390,7 @@ class _Flow:
             longest_base=self.longest_base,
             longest_text=self.validator.longest_text,
             has_link_text=self.settings.link_text,
+            wants_next=self.labels_lists,
         )
 
     def _judge(self, answer: Response | None, page: Extracted | None) -> tuple[Validation | None, int | None]:
@@ -534,6 +539,7 @@ class _Flow:
         nofollow: bool = False,
         links_cut: int = 0,
         truncated: bool = False,
+        following: tuple[str, str] | None = None,
         redirect: str | None = None,
         closes: Closure | None = None,
         page: Extracted | None = None,
@@ -570,6 +576,8 @@ class _Flow:
             text_print=number,
             texts=UNSET if contexts is None else _shortened([context.text for context in contexts]),
             rels=_shortened([context.rel for context in contexts or ()]) or UNSET,
+            next_page=following[0] if following else None,
+            next_by=following[1] if following else "",
         )
 
     def _ended(

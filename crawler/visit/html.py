@@ -1,6 +1,7 @@
 """PURE. HTML bytes to title, base and raw hrefs: one pass of the scanner. Bad bytes are data.
 
-A link is an `<a href>` without `download`, a `<link rel=canonical>`, or the target of a meta refresh.
+A link is an `<a href>` without `download`, a `<link rel=canonical>` or `<link rel=next>`, or the target of a meta
+refresh.
 Only what can be http or https is kept; `rel=nofollow` on a link is not a reason to drop it. An address counts once a
 page, whatever fragments it is written with; a reference into the page itself is no link.
 """
@@ -52,6 +53,7 @@ class Extracted:
     links_cut: int
     text: bytes = b""
     contexts: tuple[LinkContext, ...] | None = None
+    rel_next: tuple[str, ...] = ()  # addresses that the page itself marks as its next page; only if asked for
 
 
 def extract(
@@ -64,6 +66,7 @@ def extract(
     longest_base: int = LONGEST_KEY,
     longest_text: int = LONGEST_TEXT,
     has_link_text: bool = False,
+    wants_next: bool = False,
 ) -> Extracted:
     """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises.
 
@@ -71,8 +74,17 @@ def extract(
     """
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
+    elements = ("meta", "link") if wants_next else ("meta",)  # anchors would cost twice as much as the whole page
     data = _in_utf8(body, encoding)
-    page = scan(data, max_links, refresh_target, is_xml=is_xml, longest_text=longest_text, has_links=has_link_text)
+    page = scan(
+        data,
+        max_links,
+        refresh_target,
+        is_xml=is_xml,
+        elements=elements,
+        longest_text=longest_text,
+        has_links=has_link_text,
+    )
     written = hrefs = page.addresses
     if not body.isascii():
         written = [href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs]
@@ -87,6 +99,7 @@ def extract(
         links_cut=page.left_out + len(hrefs) - kept,
         text=page.text,
         contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
+        rel_next=_next_of(page.elements) if wants_next else (),
     )
 
 
@@ -103,6 +116,16 @@ def _contexts(
         rels.setdefault(href, []).append("" if rel is None else cleaned(rel, LONGEST_REL))
     together = {href: merged_rel(found) for href, found in rels.items() if any(found)}
     return tuple([LinkContext(texts.get(href, ""), together.get(href, "")) for href in hrefs])
+
+
+def _next_of(elements: list[Element]) -> tuple[str, ...]:
+    """The addresses of `<link rel=next>`, each once."""
+    found = [
+        attributes["href"].strip(_OUTSIDE)
+        for _, tag, attributes in elements
+        if tag == "link" and "href" in attributes and "next" in attributes.get("rel", "").lower().split()
+    ]
+    return tuple(dict.fromkeys(address for address in found if 0 < len(address) <= LONGEST_HREF))
 
 
 def _xml_encoding(body: bytes, content_type: str | None) -> str:

@@ -35,7 +35,7 @@ _DOCTYPE_MARK = re.compile(rb"[\"'\[\]>]|<!--|<\?")
 _OUTSIDE = bytes(range(0x21))  # stripped from both ends of an address by the URL standard
 _INSIDE = b"\t\n\r"  # and removed anywhere
 _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
-_CANONICAL = re.compile(rb"(?:\A|[%b])canonical(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
+_PAGE = re.compile(rb"(?:\A|[%b])(?:canonical|next)(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
 _WORD = re.compile(rb"[^\t\n\v\f\r ]++")
 
@@ -425,7 +425,7 @@ class _Scan:
             if self._base is None and b"href" in values:
                 self._base = values[b"href"][: self._longest_value]
         elif name == b"link":
-            if b"href" in values and _CANONICAL.search(self._resolved(values.get(b"rel", b""))):
+            if b"href" in values and _PAGE.search(self._resolved(values.get(b"rel", b""))):
                 self._end_link(start)
                 number = self._add_href(values[b"href"])
                 self._begin_link(number, start, values)

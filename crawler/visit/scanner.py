@@ -57,15 +57,15 @@ IMPLEMENTATION = "python" if compiled is None else "c"
 class Scan:
     """The findings of one pass.
 
-    `addresses` are those of `<a href>` without `download`, `<link rel=canonical>` and meta refreshes: in document
-    order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are references
-    to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long. `title` and
-    `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of the tag,
-    name, attributes), for the names asked for. `text` is the beginning of the text that is shown: one space between
-    words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`. `links`, if
-    asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
-    four, in document order. A link's content ends with `</a>`, and where another link begins; that of a canonical link
-    is empty.
+    `addresses` are those of `<a href>` without `download`, `<link rel=canonical>`, `<link rel=next>` and refreshes: in
+    document order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are
+    references to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long.
+    `title` and `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of
+    the tag, name, attributes), for the names asked for. `text` is the beginning of the text that is shown: one space
+    between words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`. `links`,
+    if asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
+    four, in document order. A link's content ends with `</a>`, and where another link begins; that of a `<link>` is
+    empty.
     """
 
     title: str | None

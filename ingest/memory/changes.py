@@ -23,6 +23,16 @@ class ClosedFamily(NamedTuple):
     spare: tuple[str, ...]
 
 
+class NextPage(NamedTuple):
+    """The next page of a list. `form` is None where its address has no number that can be read."""
+
+    page: int
+    evidence: str
+    domain: int
+    form: str | None = None
+    number: int = 0
+
+
 class Changes:
     """The work of a batch, beside the pages and domains themselves. Every commit begins a new one."""
 
@@ -47,6 +57,7 @@ class Changes:
         self.sitemaps: dict[int, MapSitemap] = {}
         self.done_sitemaps: list[MapSitemap] = []
         self.sitemap_entries: dict[int, tuple[int, str | None]] = {}  # page → (sitemap, date)
+        self.next_pages: dict[int, NextPage | None] = {}  # of every page that was visited; None: none is labelled
         self.closed_domains: dict[int, MapDomain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []

@@ -20,6 +20,7 @@ from ingest.sqlite.depth_writer import DepthWriter
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.frontier_writer import FrontierWriter
 from ingest.sqlite.link_writer import LinkWriter
+from ingest.sqlite.next_page_writer import write_next_pages
 from ingest.sqlite.page_writer import PageWriter
 from ingest.sqlite.run_rows import write_run_events
 from ingest.sqlite.sitemap_writer import SitemapWriter
@@ -53,6 +54,7 @@ class ChangeWriter:
         self._links.write_references(done, run)
         self._frontier.write(done, run)
         self._sitemaps.write(done, run)
+        write_next_pages(self._db, done, run)
         self._frontier.write_closures(done, run)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)

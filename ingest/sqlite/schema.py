@@ -74,6 +74,20 @@ CREATE TABLE sitemaps (                        -- of quality domains; a robots.t
     error_message   TEXT,
     read_at         TEXT
 );
+CREATE TABLE next_pages (                      -- lists over several pages, where [discovery] pagination labels them
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    next_id         INTEGER NOT NULL,          -- pages.id of the next page
+    evidence        TEXT NOT NULL,             -- rel (the site says so) | address (a number that a word for page names)
+    rule_id         INTEGER                    -- pagination_rules.id, where the next page's address has a number
+);
+CREATE TABLE pagination_rules (                -- forms of lists that were met
+    id              INTEGER PRIMARY KEY,       -- hash of the form
+    form            TEXT NOT NULL,             -- an address with {n} in place of the number
+    domain_id       INTEGER NOT NULL,
+    last_number     INTEGER NOT NULL,          -- the highest that is linked as a next page
+    first_run       INTEGER NOT NULL,
+    last_run        INTEGER NOT NULL
+);
 CREATE TABLE sitemap_entries (                 -- pages that are in a sitemap, linked or not
     id              INTEGER PRIMARY KEY,       -- = pages.id
     sitemap_id      INTEGER NOT NULL,          -- the one with the latest date

@@ -75,6 +75,7 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         links=linked[2],
         referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
         sitemaps=_sitemaps(reader, facts.domain),
+        lists=tuple(f"{form}, up to {last:,}" for form, last, _ in discovery_rows.lists_of(reader, row.id)),
         unlinked=sum(discovery_rows.count_by_origin(reader, row.id).values()),
     )
 

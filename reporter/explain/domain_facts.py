@@ -50,6 +50,7 @@ class DomainExplanation:
     referrers: tuple[Referrer, ...] = ()
     sitemaps: tuple[str, ...] = ()  # in words, those that were read first
     unlinked: int = 0  # pages that only a sitemap names
+    lists: tuple[str, ...] = ()  # lists over several pages, in words
 
     def known(self, **facts: Any) -> DomainExplanation:
         """The same with facts of the map."""
@@ -91,6 +92,9 @@ def _rows(facts: DomainExplanation) -> list[tuple[str, str]]:
     rows.append(("robots.txt", _robots_words(facts)))
     if facts.sitemaps:
         rows.append(("sitemaps", _sitemap_words(facts)))
+    if facts.lists:
+        more = [f"... and {len(facts.lists) - _SITEMAPS:,} more"] if len(facts.lists) > _SITEMAPS else []
+        rows.append(("lists", "\n".join([*(plain(line, 200) for line in facts.lists[:_SITEMAPS]), *more])))
     rows.append(("linked from", _links_words(facts)))
     return rows
 

@@ -56,6 +56,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
     wire = (page.wire_url or key) if page else wire_of(url)
     family = family_of(key, config.traps)
     links, total = _links_here(reader, page)
+    following = discovery_rows.next_page_of(reader, page.id) if reader and page else None
     entry = discovery_rows.sitemap_entry(reader, page.id) if reader and page else None
     facts = Explanation(
         url=url,
@@ -102,6 +103,8 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
         origin=discovery_rows.origin_of(reader, page.id) if reader and page else None,
         in_sitemap=entry[0] if entry else None,
         lastmod=entry[1] if entry else None,
+        next_page=following[0] if following else None,
+        next_by=following[1] if following else None,
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))
 

@@ -92,6 +92,8 @@ class Explanation:
     origin: str | None = None  # seed | linked | sitemap | archive | speculated
     in_sitemap: str | None = None  # the sitemap that names it
     lastmod: str | None = None  # as that sitemap says
+    next_page: str | None = None  # the next page of its list
+    next_by: str | None = None  # by what evidence: rel | address
 
     def json(self) -> str:
         fields = asdict(self)

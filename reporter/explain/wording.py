@@ -73,6 +73,9 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
     if facts.in_sitemap:
         changed = f", last changed {plain(facts.lastmod)}" if facts.lastmod else ""
         rows.append(("in a sitemap", f"{plain(facts.in_sitemap, 200)}{changed}"))
+    if facts.next_page:
+        why = "as the page itself says" if facts.next_by == "rel" else "by the number in its address"
+        rows.append(("next page", f"{plain(facts.next_page, 200)} ({why})"))
     rows += _depth_rows(facts)
     rows.append(("linked from", _links_words(facts)))
     return rows

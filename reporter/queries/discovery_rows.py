@@ -56,6 +56,27 @@ def sitemaps_of(reader: MapReader, domain: str) -> list[SitemapRow]:
     return [SitemapRow(*row) for row in rows]
 
 
+def next_page_of(reader: MapReader, page: int) -> tuple[str, str] | None:
+    """(URL, evidence) of the next page of the list that a page belongs to, where it is labelled."""
+    if not reader.has("next_pages"):
+        return None
+    row = reader.first(
+        "SELECT p.url, n.evidence FROM next_pages n JOIN pages p ON p.id = n.next_id WHERE n.id = ?", (page,)
+    )
+    return (str(row[0]), str(row[1])) if row else None
+
+
+def lists_of(reader: MapReader, domain_id: int) -> list[tuple[str, int, int]]:
+    """(form, highest number, pages that name a next one) of a domain's lists over several pages, longest first."""
+    if not reader.has("pagination_rules"):
+        return []
+    return reader.all(
+        "SELECT form, last_number, (SELECT count(*) FROM next_pages n WHERE n.rule_id = r.id)"
+        " FROM pagination_rules r WHERE domain_id = ? ORDER BY last_number DESC, form LIMIT 50",
+        (domain_id,),
+    )
+
+
 def count_by_origin(reader: MapReader, domain_id: int | None = None) -> dict[str, int]:
     """Pages that no link leads to, by origin; of one domain, or of the whole map."""
     if not has_origins(reader):

@@ -29,6 +29,7 @@ from crawler.visit import (
     flow,
     html,
     link_text,
+    pagination,
     pure_scanner,
     references,
     robots,
@@ -137,6 +138,14 @@ READERS: dict[str, dict[str, Reader]] = {
         "rules": lambda text: robots.parse(f"User-agent: *\nDisallow: /{text}").allows("https://a.test/x", "x"),
         "path": lambda text: robots.path_of("https://a.test/" + text),
         "match": lambda text: robots.parse("User-agent: *\nDisallow: /*a*b*c*d$").allows("https://a.test/" + text, "x"),
+    },
+    "crawler.visit.pagination": {
+        "query": lambda text: pagination.label_next(
+            "https://a.test/?page=1", "https://a.test/", ["?page=2&" + text], ()
+        ),
+        "path": lambda text: pagination.label_next("https://a.test/", "https://a.test/", ["/page/2" + text], ()),
+        "hrefs": lambda text: pagination.label_next("https://a.test/", "https://a.test/", text.split("/"), ()),
+        "marks": data(lambda raw: html.extract(raw, None, "https://a.test/", 100, wants_next=True)),
     },
     "crawler.visit.sitemap": {
         "text": data(lambda raw: sitemap.read_sitemap(b"https://a.test/\n" + raw)),

@@ -28,7 +28,7 @@ from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import traps
-from crawler.visit import html, robots, sitemap, validation
+from crawler.visit import html, pagination, robots, sitemap, validation
 
 MOST_CPU = 2.0  # seconds for one input
 MOST_MEMORY = 200 * 1024 * 1024  # bytes by which one input may raise the peak of the process
@@ -135,6 +135,16 @@ sitemap_body = st.builds(
     ),
 )
 
+list_href = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["?page=", "&start=", "/page/", "/p", "1", "2", "20", "99999999", "/", "page-", "&a=b", "?", "="]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=6,
+).map("".join)
+
 # -- targets ------------------------------------------------------------------------------------------------------
 
 
@@ -203,12 +213,24 @@ def read_a_sitemap(raw: bytes, is_packed: bool, cut: int) -> None:
         sitemap.counts(address, "https://a.test/sitemap.xml", "b.test")
 
 
+def label_lists(page_url: str, hrefs: list[str]) -> None:
+    try:
+        key = urls.normalize("https://a.test/" + page_url)
+    except urls.UrlError:
+        return
+    found = pagination.label_next(key, key, hrefs, hrefs[:1])
+    assert found is None or urls.domain_of(found[0]) == urls.domain_of(key)
+    guess = pagination.page_beyond(key, [urls.normalize(key + href) for href in hrefs if "[" not in href])
+    assert guess is None or guess != key
+
+
 TARGETS: dict[str, tuple[Callable[..., None], tuple[st.SearchStrategy[Any], ...]]] = {
     "extraction": (read_page, (page, content_type)),
     "robots": (read_robots, (robots_file, st.text(max_size=10))),
     "http": (read_answer, (answer, st.sampled_from([1, 7, 4096]))),
     "decoding": (read_coded, (stack, plain, st.sampled_from([1000, 65536]), st.integers(0, 500))),
     "urls": (read_url, (url,)),
+    "lists": (label_lists, (list_href, st.lists(list_href, max_size=8))),
     "sitemaps": (read_a_sitemap, (sitemap_body, st.booleans(), st.integers(0, 40))),
 }
 

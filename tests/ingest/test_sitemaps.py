@@ -140,3 +140,20 @@ def test_without_the_switch_nothing_waits(rules: Config) -> None:
     assert ask(rules.output.database_path, "SELECT count(*) FROM frontier WHERE id < 0") == [(2,)]
     drain(replace(rules, discovery=DiscoverySettings(sitemaps=False)))
     assert ask(rules.output.database_path, "SELECT count(*) FROM frontier WHERE id < 0") == [(0,)]
+
+
+def test_the_next_page_of_a_list_is_labelled_and_its_form_learned(rules: Config) -> None:
+    two, three = "https://qa.test/list/page/2", "https://qa.test/list/page/3"
+    results = [
+        page(SEED, two, next_page=two, next_by="address"),
+        page(two, three, next_page=three, next_by="rel"),
+        page(three, two),
+    ]
+    path = ingest_all(rules, results, 1)
+    sql = "SELECT p.url, q.url, evidence FROM next_pages n JOIN pages p USING (id) JOIN pages q ON q.id = n.next_id"
+    assert set(ask(path, sql)) == {(SEED, two, "address"), (two, three, "rel")}
+    form = "https://qa.test/list/page/{n}"
+    assert ask(path, "SELECT form, last_number, first_run, last_run FROM pagination_rules") == [(form, 3, 1, 1)]
+    later = [RunEvent(1, AT, "finished"), RunEvent(2, AT, "started"), page(SEED, two, run=2)]
+    path = ingest_all(rules, [*results, *later], 1)
+    assert set(ask(path, sql)) == {(two, three, "rel")}

@@ -17,7 +17,7 @@ from crawler.database.digest import digest
 from crawler.fetch.job_queue import job_fault
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.model.records import Job, PageResult, RobotsResult, dump
-from crawler.model.settings import Config, OutputSettings, QualityEntry
+from crawler.model.settings import Config, DiscoverySettings, OutputSettings, QualityEntry
 from crawler.observe.processes import observe
 from crawler.pace.decisions import EntryRequest
 from crawler.schedule.scheduler import Scheduler
@@ -48,7 +48,10 @@ STEPS = 300
 def config(folder: Path) -> Config:
     output = OutputSettings(folder / "map.db", folder / "summary.md")
     return Config(
-        output=output, quality=(QualityEntry("a.test", ("https://a.test/",)),), workspace=folder / "workspace"
+        output=output,
+        quality=(QualityEntry("a.test", ("https://a.test/",)),),
+        discovery=DiscoverySettings(sitemaps=False),  # the fetcher here knows pages alone
+        workspace=folder / "workspace",
     )
 
 

@@ -11,7 +11,7 @@ import crawler.schedule.scheduler
 import ingest.loop
 from crawler.database.digest import digest
 from crawler.model.records import Job, PageResult, dump
-from crawler.model.settings import Config, OutputSettings, QualityEntry
+from crawler.model.settings import Config, DiscoverySettings, OutputSettings, QualityEntry
 from crawler.schedule.scheduler import Scheduler
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
@@ -71,7 +71,8 @@ def test_scheduler_and_ingest_make_the_same_map_on_files_and_in_memory(
     def config(name: str) -> Config:
         output = OutputSettings(tmp_path / f"{name}.db", tmp_path / f"{name}.md")
         quality = (QualityEntry("a.test", ("https://a.test/",)),)
-        return Config(output=output, quality=quality, workspace=tmp_path / name)
+        no_sitemaps = DiscoverySettings(sitemaps=False)  # the test visits pages itself
+        return Config(output=output, quality=quality, workspace=tmp_path / name, discovery=no_sitemaps)
 
     on_files = crawl(FileWorkspace(tmp_path / "files"), config("files"), monkeypatch)
     in_memory = crawl(MemoryWorkspace(), config("memory"), monkeypatch)
