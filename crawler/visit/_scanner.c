@@ -895,28 +895,36 @@ close_element(Scan *scan, enum Tag tag)
 
 /* --- text that is shown ----------------------------------------------------------------------------------------- */
 
-/* Add the words up to `to`. Markup ends a word, as space does. */
+static inline int
+is_blank(byte c)
+{
+    return KIND[c] & SPACE || c == '\v';
+}
+
+/* Add the text up to `to`, without the space around it, behind one blank. */
 static void
 add_text(Scan *scan, const byte *at, const byte *to)
 {
-    if (scan->templates) {
+    size_t room = (size_t)(scan->longest_text - scan->text_length);
+    if (scan->templates || room == 0) {
         return;
     }
-    int is_apart = 1;
-    for (; at < to && scan->text_length < scan->longest_text; at++) {
-        if (KIND[*at] & SPACE || *at == '\v') {
-            is_apart = 1;
-            continue;
-        }
-        if (is_apart && scan->text_length) {
-            scan->text[scan->text_length++] = ' ';
-            if (scan->text_length == scan->longest_text) {
-                return;
-            }
-        }
-        is_apart = 0;
-        scan->text[scan->text_length++] = *at;
+    while (at < to && is_blank(*at)) {
+        at++;
     }
+    if (at == to) {
+        return;
+    }
+    while (is_blank(to[-1])) {
+        to--;
+    }
+    if (scan->text_length) {
+        scan->text[scan->text_length++] = ' ';
+        room--;
+    }
+    size_t length = (size_t)(to - at) < room ? (size_t)(to - at) : room;
+    memcpy(scan->text + scan->text_length, at, length);
+    scan->text_length += (Py_ssize_t)length;
 }
 
 /* --- tags ------------------------------------------------------------------------------------------------------- */
@@ -1326,7 +1334,7 @@ scan_pages(PyObject *module, PyObject *args)
     scan.end = scan.data + data.len;
     scan.key = PyModule_GetState(module);
     if (scan.longest_text > data.len) {
-        scan.longest_text = data.len; /* a page has no more, and the spaces that are put between words stood for tags */
+        scan.longest_text = data.len; /* a page has no more: a blank that is put in stood for a tag */
     }
     scan.noscript_at = -1;
     scan.text = PyMem_Malloc((size_t)scan.longest_text + 1);

@@ -17,6 +17,7 @@ Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, 
 Limits = tuple[int, int, int, int]  # longest address, longest value, most elements, longest text
 
 _SPACES = b"\t\n\x0c\r "
+_BLANKS = b"\t\n\v\x0c\r "  # around text that is shown
 _S = rb"\t\n\x0c\r "  # the same inside of a pattern
 _QUOTED_OR_BARE = rb"\"([^\"]*+)(?:\"|\Z)|'([^']*+)(?:'|\Z)|([^%b>\"'][^%b>]*+)" % (_S, _S)
 _VALUE = re.sub(rb"(?<!\\)\((?!\?)", b"(?:", _QUOTED_OR_BARE)
@@ -37,7 +38,6 @@ _INSIDE = b"\t\n\r"  # and removed anywhere
 _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
 _PAGE = re.compile(rb"(?:\A|[%b])(?:canonical|next)(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
-_WORD = re.compile(rb"[^\t\n\v\f\r ]++")
 
 _MOST_USES = 4  # links with one address that are reported; the first ones say most of it
 _LONGEST_REL = 512  # bytes as written
@@ -208,14 +208,10 @@ class _Scan:
         return len(self._shown) < self._longest_text or self._noscript_at is not None
 
     def _add_text(self, start: int, end: int) -> None:
-        """Add the words up to `end`. Markup ends a word, as space does."""
-        if self._templates:
-            return
-        text = self._shown
-        words = _WORD.finditer(self._data, start, end)
-        while (room := self._longest_text - len(text)) > 0 and (found := next(words, None)) is not None:
-            word = self._data[found.start() : min(found.end(), found.start() + room)]
-            text += (b" " + word)[:room] if text else word
+        """Add the text up to `end`, without the space around it, behind one blank."""
+        room = self._longest_text - len(self._shown)
+        if room > 0 and not self._templates and (piece := self._data[start:end].strip(_BLANKS)):
+            self._shown += (b" " + piece if self._shown else piece)[:room]
 
     def _markup(self, position: int) -> int:
         mark = self._data[position + 1 : position + 2]

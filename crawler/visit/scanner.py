@@ -61,9 +61,9 @@ class Scan:
     document order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are
     references to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long.
     `title` and `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of
-    the tag, name, attributes), for the names asked for. `text` is the beginning of the text that is shown: one space
-    between words, references as written, without titles, scripts, styles, templates and a closed `<noscript>`. `links`,
-    if asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
+    the tag, name, attributes), for the names asked for. `text` is the beginning of the text that is shown: pieces
+    between markup with a blank between them, as written, without titles, scripts, styles, templates and a closed
+    `<noscript>`. `links`, if asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
     four, in document order. A link's content ends with `</a>`, and where another link begins; that of a `<link>` is
     empty.
     """

@@ -82,7 +82,7 @@ CREATE TABLE next_pages (                      -- lists over several pages, wher
 );
 CREATE TABLE pagination_rules (                -- forms of lists that were met
     id              INTEGER PRIMARY KEY,       -- hash of the form
-    form            TEXT NOT NULL,             -- an address with {n} in place of the number
+    form            TEXT NOT NULL,             -- an address with {{n}} in place of the number
     domain_id       INTEGER NOT NULL,
     last_number     INTEGER NOT NULL,          -- the highest that is linked as a next page
     first_run       INTEGER NOT NULL,

@@ -412,7 +412,8 @@ def test_xhtml(implementation: str, body: str, addresses: list[str], title: str 
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (" a\n b\v\tc ", b"a b c"),
+        (" a\n b\v\tc \v", b"a\n b\v\tc"),
+        ("\n<p>\v \f</p>\r", b""),
         ("<p>a</p><p>b</p>c<b>d</b>", b"a b c d"),
         ("<title>no</title><style>no</style><script>no</script><textarea>no</textarea><iframe>no</iframe>yes", b"yes"),
         ("<!-- no -->a<!DOCTYPE no>b<?no?>c", b"a b c"),
