@@ -63,9 +63,9 @@ class Scan:
     `title` and `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of
     the tag, name, attributes), for the names asked for. `text` is the beginning of the text that is shown: pieces
     between markup with a blank between them, as written, without titles, scripts, styles, templates and a closed
-    `<noscript>`. `links`, if asked for, are (number of the address, offsets of the link's content, its rel or None): of each address the first
-    four, in document order. A link's content ends with `</a>`, and where another link begins; that of a `<link>` is
-    empty.
+    `<noscript>`. `links`, if asked for, are (number of the address, offsets of the link's content, its rel or None): of
+    each address the first four, in document order. A link's content ends with `</a>`, and where another link begins;
+    that of a `<link>` is empty.
     """
 
     title: str | None
