@@ -53,11 +53,16 @@ STRANGE = st.recursive(
     max_leaves=4,
 )
 MEMBERS = st.sampled_from(["stage", "pid", "started", "at", "doing", "facts"])
-FACTS = st.sampled_from(["in_flight", "taken", "released", "open_files", "next_due", "pages", "frontier", "run"])
+NUMBERS = ("in_flight", "taken", "released", "open_files", "pages", "frontier", "run")
+FACTS = st.sampled_from([*NUMBERS, "next_due", "left", "limits", "good_hosts"])
+LEFT = st.fixed_dictionaries(
+    {name: st.integers() | st.floats() for name in ("pages", "domains", "least", "most", "may_find_domains")}
+)
+LIMITS = st.dictionaries(st.sampled_from(["pages", "domains", "seconds", "bytes"]), st.integers() | st.floats())
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(MEMBERS, STRANGE, max_size=3), st.dictionaries(FACTS, STRANGE, max_size=3))
+@given(st.dictionaries(MEMBERS, STRANGE, max_size=3), st.dictionaries(FACTS, STRANGE | LEFT | LIMITS, max_size=3))
 def test_forged_heartbeats_are_shown_without_an_error_and_write_nothing_else_to_a_terminal(
     workspace: FileWorkspace, members: dict[str, object], facts: dict[str, object]
 ) -> None:
