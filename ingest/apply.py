@@ -339,7 +339,6 @@ class MapUpdater:
         changes, index = self.store.changes, self._index
         fresh = [number for number in targets if number not in before] if before else targets
         changes.visits.append((page.domain.id, page.id, picked(index.domains, fresh)))
-        changes.new_links += len(fresh)
         standings = picked(index.standings, fresh)
         for listed, found in changes.references.items():
             if listed in standings:

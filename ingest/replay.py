@@ -185,7 +185,7 @@ def _build(
             taken + len(batch),
             updater.duplicates,
             len(damaged) + strays,
-            store.counts["known"],
+            len(store.index),
             store.counts["frontier"],
             difference,
         )

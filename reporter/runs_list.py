@@ -21,7 +21,7 @@ from reporter.stats import columns
 from reporter.survey import survey_of
 
 VERSION = 1
-_HASH = 10  # characters of a hash that people see
+_HASH = 8  # characters of a hash that people see
 _CHANGES = 12  # changed settings of a run that people see
 
 
@@ -101,11 +101,11 @@ def _changes(recorded: list[tuple[int, str]]) -> dict[int, tuple[str, ...] | Non
 
 
 def as_text(runs: list[RunSummary]) -> str:
-    head = ("run", "started", "took", "ended", "crawled", "known", "links", "errors", "config")
+    head = ("run", "started", "took", "ended", "crawled", "known", "links", "failed", "config")
     rows = [
         (
             f"{run.id}",
-            plain(whole_seconds(run.started)),
+            plain(whole_seconds(run.started)).replace("T", " ").removesuffix("Z"),
             "-" if run.seconds is None else duration_words(run.seconds),
             plain(run.status),
             *(_count(number) for number in (run.pages, run.known, run.links, run.errors)),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawler.model.shown_text import counted, domain_words, plain, url_words
+from crawler.model.shown_text import cut as cut_text
 from reporter.error_categories import ERROR_WORDS
 from reporter.escape import json_text
 from reporter.figures import Figures, FixableLink, duration_words, is_listed, whole_seconds
@@ -27,6 +28,7 @@ VERSION = 1
 BY = ("domain", "state", "depth", "error", "seed", "link", "cut", "rejection")
 _LONG = ("link", "cut", "rejection")  # lists that need more than counting
 _ROWS = 20  # of a list, on a terminal
+_LEAST_DOMAIN = 20  # columns for a domain's name
 
 
 def stats(
@@ -125,10 +127,6 @@ class _Cut(NamedTuple):
     rows: int | None
     command: str
     width: int | None = None
-
-    def domain(self, name: str) -> str:
-        """A domain, in Unicode with its punycode, as long as the columns allow."""
-        return domain_words(name) if self.width is None else domain_words(name, max(16, self.width - 40))
 
     def name(self, text: str) -> str:
         """A name in a table, as long as the columns allow."""
@@ -271,25 +269,46 @@ def _errors(figures: Figures, cut: _Cut) -> list[str]:
 
 
 def _domains(figures: Figures, cut: _Cut) -> list[str]:
+    shown = figures.domains[: cut.rows]
     rows = [
         (
-            cut.domain(row.domain),
+            domain_words(row.domain),
             row.klass,
             f"{row.crawled:,}",
             f"{row.known:,}",
             f"{row.errors:,}",
             f"{row.waiting:,}",
             _range(row.depth_low, row.depth_high),
-            cut.name(row.why or "") if not is_listed(row.klass) else "",
+            plain(row.why or "") if not is_listed(row.klass) else "",
         )
-        for row in figures.domains[: cut.rows]
+        for row in shown
     ]
     heads = ("domain", "class", "crawled", "known", "failed", "waiting", "depth", "why no page")
     lines = columns(heads, rows, texts=2, last_is_text=True)
+    if cut.width is not None and any(len(line) > cut.width for line in lines):
+        lines = _narrow_domains(heads, rows, cut.width)
     listed = sum(is_listed(row.klass) for row in figures.domains)
     lines += cut.more(len(figures.domains), "domain")
     total = counted(len(figures.domains), "domain")
     return [*lines, "", f"{total} in all, of which {listed:,} blacklisted or stubbed"]
+
+
+def _narrow_domains(heads: Sequence[str], rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """The same where there is less room: reasons on lines of their own, and as few columns as it takes."""
+    kept = [0, 1, 2, 3, 4, 5, 6]
+    for least in (6, 5, 1):  # depth, waiting and class go first
+        room = width - sum(2 + max(len(row[index]) for row in [tuple(heads), *rows]) for index in kept[1:])
+        if room >= _LEAST_DOMAIN:
+            break
+        kept.remove(least)
+    texts = 2 if 1 in kept else 1
+    room = width - sum(2 + max(len(row[index]) for row in [tuple(heads), *rows]) for index in kept[1:])
+    cells = [(cut_text(row[0], max(room, _LEAST_DOMAIN)), *(row[index] for index in kept[1:])) for row in rows]
+    first, *others = columns([heads[index] for index in kept], cells, texts=texts)
+    lines = [first]
+    for line, row in zip(others, rows, strict=True):
+        lines += [line, f"    {row[-1]}"] if row[-1] else [line]
+    return lines
 
 
 def _range(low: int | None, high: int | None) -> str:

@@ -20,6 +20,7 @@ from crawler.cli.options import (
     WorkspaceOption,
     load_config,
     log_to_stderr,
+    show,
     version,
 )
 from crawler.model.errors import UsageError
@@ -71,7 +72,7 @@ def crawl(
         from reporter.stats import stats as figures
 
         width = terminal_width(sys.stdout)
-        typer.echo(figures(asked_map(loaded, None).path, name=str(config), width=width), nl=False)
+        show(figures(asked_map(loaded, None).path, name=str(config), width=width))
     elif export_summary:
         write_summary_of(loaded)
     else:
@@ -125,17 +126,17 @@ def _show_dry_run(config: Config) -> None:
     from crawler.config.warnings import warnings
     from crawler.supervise.stages import fetcher_count
 
-    typer.echo(describe(config))
-    typer.echo(f"  fetcher processes: {fetcher_count(config)}")
-    typer.echo("\nHow long a run may take")
+    show(describe(config))
+    show(f"  fetcher processes: {fetcher_count(config)}")
+    show("\nHow long a run may take")
     for line in estimate_lines(config):
-        typer.echo(f"  {line}")
+        show(f"  {line}")
     found = warnings(config)
     if found:
-        typer.echo("\nWarnings")
+        show("\nWarnings")
         for warning in found:
-            typer.echo(f"  {warning}")
-    typer.echo("\nNo request was sent.")
+            show(f"  {warning}")
+    show("\nNo request was sent.")
 
 
 def demo(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crawler.cli.map_commands import MapArgument, Progress, RunOption, last_config, map_at
-from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config
+from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config, show
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def candidates(
     elif as_csv:
         text = candidate_views.as_csv(found)
     else:
-        text = candidate_views.as_text(found, str(config))
+        show(candidate_views.as_text(found, str(config)))
+        return
     typer.echo(text, nl=False)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crawler.cli.map_commands import MapArgument, Progress, database_of, last_config
-from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config
+from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config, show
 from crawler.model.errors import SumiError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ def runs(config: MapArgument, as_json: JsonOption = False) -> None:
     from reporter.runs_list import as_text, list_runs
 
     found = list_runs(database_of(config))
-    typer.echo(in_json(found) if as_json else as_text(found), nl=False)
+    if as_json:
+        typer.echo(in_json(found), nl=False)
+    else:
+        show(as_text(found))
 
 
 def diff(
@@ -64,12 +67,11 @@ def diff(
     finally:
         progress.end()
     if as_json:
-        text = diff_views.as_json(found)
+        typer.echo(diff_views.as_json(found), nl=False)
     elif as_csv:
-        text = diff_views.as_csv(found)
+        typer.echo(diff_views.as_csv(found), nl=False)
     else:
-        text = diff_views.as_text(found, limit)
-    typer.echo(text, nl=False)
+        show(diff_views.as_text(found, limit))
 
 
 def changes_between(config: Config, numbers: tuple[int, int] | None, progress: Progress | None) -> Changes:

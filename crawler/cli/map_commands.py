@@ -19,11 +19,14 @@ from crawler.cli.options import (
     default_workspace,
     load_config,
     log_to_stderr,
+    show,
 )
 from crawler.model.errors import SumiError, UsageError
 
 if TYPE_CHECKING:
     from crawler.model.settings import Config
+    from reporter.explain.domain_facts import DomainExplanation
+    from reporter.explain.facts import Explanation
 
 MapArgument = Annotated[
     Path,
@@ -113,7 +116,7 @@ def asked_map(config: Config, run: int | None) -> AskedMap:
     if run is None:
         shown = shown_map(database)
         if shown.note:
-            typer.echo(shown.note, err=True)
+            show(shown.note, err=True)
         return AskedMap(shown.path, rules_of_run(config, shown.run) if shown.run else config, shown.run is None)
     runs = recorded_runs(database)
     found = runs.find(run)
@@ -309,7 +312,10 @@ def stats(
         raise UsageError(f"--by {by}: give one of {', '.join(BY)}")
     database = map_at(config, workspace, run)[0]
     text = figures(database, by, as_json, is_uncut=everything, name=str(config), width=terminal_width(sys.stdout))
-    typer.echo(text, nl=False)
+    if as_json:
+        typer.echo(text, nl=False)
+    else:
+        show(text)
 
 
 def explain(
@@ -346,13 +352,20 @@ def explain(
     domain = _bare_domain(urls[0])
     if domain is not None:
         facts = explain_domain(config, database, domain)
-        typer.echo(facts.json() if as_json else facts.text(), nl=False)
+        _show_facts(facts, as_json)
         return
     try:
         found = explain_url(config, database, urls[0])
     except UrlError as problem:
         raise UsageError(f"{problem}; write the whole URL, like https://example.com/page") from None
-    typer.echo(found.json() if as_json else found.text(), nl=False)
+    _show_facts(found, as_json)
+
+
+def _show_facts(facts: Explanation | DomainExplanation, as_json: bool) -> None:
+    if as_json:
+        typer.echo(facts.json(), nl=False)
+    else:
+        show(facts.text())
 
 
 def _bare_domain(word: str) -> str | None:
@@ -526,5 +539,5 @@ def audit(
     command = f"sumi-ripple audit {f'{config} ' if config else ''}--all{place}"
     found = run_audit(loaded, is_uncut=everything, command=command)
     for line in found.lines():
-        typer.echo(line)
+        show(line)
     raise typer.Exit(0 if found.is_clean else 1)

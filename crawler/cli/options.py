@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,6 +89,14 @@ def default_workspace(root: Path) -> Path:
         return root
     is_only_one = read_run(workspace) is None and read_run(demo) is not None
     return root / "demo" if is_only_one or demo.is_role_taken("supervisor") else root
+
+
+def show(text: str, *, err: bool = False) -> None:
+    """Print text for people: broken between words where a terminal is narrower, as it is in a pipe."""
+    from crawler.observe.wrapping import fitted, terminal_width
+
+    stream = sys.stderr if err else sys.stdout
+    typer.echo(fitted(text, terminal_width(stream)), nl=not text.endswith("\n"), err=err)
 
 
 def log_to_stderr(verbose: int, quiet: bool) -> int:

@@ -16,7 +16,7 @@ _KEYS = {"pages": "max-pages", "domains": "max-domains", "seconds": "max-duratio
 
 def left_facts(snapshot: Snapshot) -> dict[str, Any] | None:
     """The figures, as `status --json` has them; None: no run is under way, or nothing is known of it yet."""
-    found = snapshot.facts_of("ingest").get("left")
+    found = snapshot.map_facts().get("left")
     if not isinstance(found, dict) or snapshot.has_run_ended or not any(s.is_running for s in snapshot.stages):
         return None
     if not found.keys() >= _FIGURES:

@@ -72,6 +72,12 @@ class Snapshot:
         """The facts of a stage that is one process."""
         return next((found.facts for found in self.stages if found.stage == stage), {})
 
+    def map_facts(self) -> dict[str, Any]:
+        """The ingest's facts about this run; none while its last heartbeat is of another one."""
+        facts = self.facts_of("ingest")
+        of_run = facts.get("run")
+        return {} if self.run is not None and isinstance(of_run, int) and of_run != self.run.number else facts
+
     def total(self, stage: str, fact: str) -> int:
         """The sum of a fact over a stage's running processes."""
         return sum(
@@ -84,7 +90,7 @@ class Snapshot:
         `crawled`, `failed`, `waiting`, `in_flight` and `known` are the words that people read. `pages` (visited,
         crawled or not), `frontier` and `errors` are the names of the first format.
         """
-        map_ = self.facts_of("ingest")
+        map_ = self.map_facts()
         names = ("pages", "known", "links", "frontier", "errors", "crawled")
         figures = {name: int(map_.get(name) or 0) for name in names}
         words = {"failed": figures["errors"], "waiting": figures["frontier"]}

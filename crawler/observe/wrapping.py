@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from typing import Any
 
@@ -28,10 +29,13 @@ def _fitted_line(line: str, width: int) -> str:
     if len(line) <= width:
         return line
     indent = line[: len(line) - len(line.lstrip())]
+    label = re.match(r"\s*\S+(?: \S+)* {2,}", line)  # `  class         `: what follows it stays in its column
+    is_labelled = label is not None and label.end() <= width // 2
     pieces = textwrap.wrap(
-        line,
+        line.lstrip(),
         width,
-        subsequent_indent=indent + "    ",
+        initial_indent=indent,
+        subsequent_indent=" " * label.end() if label and is_labelled else indent + "    ",
         break_long_words=False,
         break_on_hyphens=False,
         drop_whitespace=True,

@@ -49,7 +49,6 @@ class Changes:
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
         self.visits: list[Visit] = []
         self.ends_run = False
-        self.new_links = 0
         # Standing → referrer → listed pages; new references only.
         self.references: dict[int, dict[int, list[int]]] = {BLACKLISTED: {}, STUBBED: {}}
         self.robots: dict[int, str | None] = {}  # domain → the text of its robots.txt

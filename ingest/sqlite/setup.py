@@ -113,17 +113,25 @@ def count_rows(db: sqlite3.Connection) -> dict[str, int]:
         return int(db.execute(sql).fetchone()[0])
 
     errors = orjson.dumps([state.value for state in ERRORS]).decode()
-    visited, crawled, failed = db.execute(
+    run, _ = last_run(db)
+    visited, crawled, failed, known = db.execute(
         "SELECT coalesce(sum(visited_run = ?1), 0), coalesce(sum(seen_run = ?1 AND state = 'processed'), 0),"
-        " coalesce(sum(seen_run = ?1 AND state IN (SELECT value FROM json_each(?2))), 0) FROM pages",
-        (last_run(db)[0], errors),
+        " coalesce(sum(seen_run = ?1 AND state IN (SELECT value FROM json_each(?2))), 0),"
+        " coalesce(sum(seen_run = ?1), 0) FROM pages",
+        (run, errors),
     ).fetchone()
+    if run <= 1:  # the links of all runs are those of this one, and there are sums of them
+        links = first("SELECT coalesce(sum(links), 0) FROM domain_links")
+        links += first("SELECT coalesce(sum(links), 0) FROM unsummed_visits")
+    elif (kept := db.execute("SELECT links FROM run_figures WHERE id = ?", (run,)).fetchone()) is not None:
+        links = int(kept[0])
+    else:
+        links = first(f"SELECT count(*) FROM links WHERE last_run = {run}")
     return {
         "pages": visited,
         "crawled": crawled,
-        "known": first("SELECT coalesce(max(id), 0) FROM pages"),
-        "links": first("SELECT coalesce(sum(links), 0) FROM domain_links")
-        + first("SELECT coalesce(sum(links), 0) FROM unsummed_visits"),
+        "known": known,
+        "links": links,
         "frontier": first("SELECT count(*) FROM frontier"),
         "errors": failed,
     }

@@ -154,7 +154,7 @@ class Store:
             run_rows.begin_run(self.db, run, at, config_hash)
         self.index.begin_run()
         self._writer.waiting.clear()
-        self.counts |= {"pages": 0, "crawled": 0, "frontier": 0, "errors": 0}
+        self.counts |= dict.fromkeys(("pages", "crawled", "known", "links", "frontier", "errors"), 0)
 
     def note_seeds(self, pages: Iterable[int]) -> None:
         """The pages that the run starts from, in the transaction that the next commit ends."""
@@ -427,12 +427,12 @@ class Store:
             crawled += (page.state is _PROCESSED) - was_crawled
             if page.visit is not None:
                 self.counts["pages"] += 1
+            self.counts["known"] += page.stored_state is None or page.is_reentered
             standings[page.id] = standing_of(page.state, page.visited is not None, page.origin.is_linked)
         for number in done.closed_pages:  # of some the loaded page did not know
             standings[number] = OTHER
         self.counts["errors"], self.counts["crawled"] = errors, crawled
-        self.counts["known"] += len(done.new_pages)
-        self.counts["links"] += done.new_links
+        self.counts["links"] += sum(len(targets) for _, targets in done.links.values())
         self.loaded.clear()
         self.index.drop_unused_reaches()
         self._domains.age()

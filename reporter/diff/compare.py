@@ -17,6 +17,7 @@ from reporter.queries.run_pages import (
     DomainFacts,
     EarlierRuns,
     PageFacts,
+    domains_cut_short,
     domains_in_order,
     page_count,
     pages_in_order,
@@ -40,6 +41,7 @@ def compare(
     found = Changes(before[0], after[0], rules)
     with open_map(before[1]) as old, open_map(after[1]) as new, open_map(live) as history:
         known = EarlierRuns(history, before[0].number)
+        found.cut_short = tuple(sorted({*domains_cut_short(old), *domains_cut_short(new)}))
         _compare_domains(found, old, new, known)
         _compare_pages(found, old, new, known, progress)
     found.sort()

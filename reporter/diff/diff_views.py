@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from crawler.model.shown_text import domain_words, plain, url_words
+from crawler.model.shown_text import counted, domain_words, plain, url_words
 from reporter.diff.run_changes import LISTED, Change, Changes, ComparedRun, Kind
 from reporter.escape import cell, code, json_text, markdown
 from reporter.figures import whole_seconds
@@ -49,6 +49,8 @@ def as_text(found: Changes, limit: int) -> str:
         lines.append(f"{thing + 's':<10}{counts}")
     if not found.counts:
         lines += ["", "Nothing changed."]
+    elif found.cut_short:
+        lines += ["", _cut_short_words(found, [domain_words(name) for name in found.cut_short[:3]])]
     for kind, head in _HEADS.items():
         count = found.counts[kind]
         if count:
@@ -57,6 +59,16 @@ def as_text(found: Changes, limit: int) -> str:
             if count > limit:
                 lines.append(f"  ... and {count - limit:,} more: --limit {count}")
     return "\n".join(lines) + "\n"
+
+
+def _cut_short_words(found: Changes, names: list[str]) -> str:
+    rest = len(found.cut_short) - len(names)
+    listed = ", ".join(names) + (f" and {rest:,} more" if rest else "")
+    ran_out = counted(len(found.cut_short), "domain")
+    return (
+        f"The request budget of {ran_out} ran out in one of these runs ({listed}): what is new or vanished there, and"
+        " where it links to, may only not have been visited."
+    )
 
 
 def _run_words(run: ComparedRun) -> str:
@@ -80,6 +92,7 @@ def as_json(found: Changes) -> str:
     shape: dict[str, Any] = {"v": VERSION, "kind": "diff"}
     shape["before"], shape["after"] = asdict(found.before), asdict(found.after)
     shape["rules"] = list(found.rules)
+    shape["cut_short"] = list(found.cut_short)
     shape["counts"] = {kind.value: found.counts[kind] for kind in Kind}
     shape["listed_at_most"] = LISTED
     shape["changes"] = [
@@ -112,6 +125,8 @@ def as_section(found: Changes) -> str:
     for thing in _THINGS:
         counts = " | ".join(f"{found.counts[Kind(f'{thing}-{turn}')]:,}" for turn in _TURNS)
         lines.append(f"| {thing.capitalize()}s | {counts} |")
+    if found.counts and found.cut_short:
+        lines += ["", _cut_short_words(found, [markdown(domain_words(name)) for name in found.cut_short[:3]])]
     if found.rules:
         lines += ["", "Settings that changed: " + "; ".join(code(rule, 120) for rule in found.rules[:SUMMARY_ROWS])]
     for kind in _IN_SUMMARY:

@@ -50,11 +50,16 @@ class ComparedRun:
 
 @dataclass(slots=True)
 class Changes:
-    """All changes between two runs. `rules` are the settings that differ."""
+    """All changes between two runs. `rules` are the settings that differ.
+
+    `cut_short` are domains whose budget ran out in one of the runs: neither looked at all of them, so what is new or
+    vanished there may only not have been visited.
+    """
 
     before: ComparedRun
     after: ComparedRun
     rules: tuple[str, ...] = ()
+    cut_short: tuple[str, ...] = ()
     counts: Counter[Kind] = field(default_factory=Counter)
     lists: dict[Kind, list[Change]] = field(default_factory=dict)
 

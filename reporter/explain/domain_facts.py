@@ -140,7 +140,7 @@ def _links_words(facts: DomainExplanation) -> str:
 def _next(facts: DomainExplanation, config: str) -> list[str]:
     commands = _COMMANDS.get(facts.klass)
     if commands is None:
-        return ["It is explored fully. For one of its pages: sumi-ripple explain URL " + config]
+        return ["It is crawled as far as its budget reaches. For one of its pages: sumi-ripple explain URL " + config]
     if facts.rule is not None and facts.rule != facts.domain:
         return [f'To decide otherwise, "{facts.rule}" must leave [[{facts.rule_list}]] first.']
     return [f"To decide: sumi-ripple {'|'.join(commands)} {facts.domain} {config}"]

@@ -63,6 +63,12 @@ def domains_in_order(reader: MapReader) -> Iterator[DomainFacts]:
         yield DomainFacts(*row)
 
 
+def domains_cut_short(reader: MapReader) -> list[str]:
+    """Domains whose request budget ran out, in a map of one run."""
+    rows = reader.rows("SELECT domain FROM domain_states WHERE closed_reason = 'request-limit' ORDER BY domain")
+    return [domain for (domain,) in rows]
+
+
 class EarlierRuns:
     """Pages, links and domains that the live map knows from runs before one of them: 16 bytes a page in memory."""
 

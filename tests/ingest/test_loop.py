@@ -312,6 +312,7 @@ def test_the_heartbeats_figures_are_those_of_the_run_at_hand(rules: Config) -> N
     loaded = Store(rules.output.database_path, rules)
     for figures in (counted.store.counts, loaded.counts):
         assert (figures["pages"], figures["errors"]) == (1, 0)
+        assert (figures["known"], figures["links"]) == (5, 4), "what run 2 has seen: two seeds, and one page's links"
     assert counted.store.counts == loaded.counts
     loaded.close()
     counted.shutdown()

@@ -110,3 +110,16 @@ def test_escapes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     path = b.save()
     for by in (None, *BY):
         assert "\x1b" not in stats(path, by=by)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_of_domains_has_as_many_columns_as_fit(database: Path, width: int) -> None:
+    text = stats(database, by="domain", is_uncut=True, width=width)
+    head = next(line for line in text.splitlines() if line.startswith("domain "))
+    table = text[text.index(head) :].split("\n\n")[0].splitlines()
+    assert all(len(line) <= width for line in table if not line.startswith("    ")), table
+    assert ("waiting" in head, "class" in head) == ((False, True) if width == 60 else (True, True))
+    reasons = {row["why"] for row in json.loads(stats(database, by="domain", as_json=True))["domains"] if row["why"]}
+    whole = stats(database, by="domain", is_uncut=True)
+    assert any(why in whole for why in reasons), "there is something to be cut"
+    assert all((why in text) is (why in whole) for why in reasons), "no reason is cut"

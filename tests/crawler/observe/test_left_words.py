@@ -74,3 +74,13 @@ def test_the_status_has_it_as_json_only_while_a_stage_runs(running: FileWorkspac
         "limits": {},
     }
     assert Status(running).as_json()["left"] is None, "no process holds a lock here"
+
+
+def test_figures_of_the_run_before_are_not_shown_as_those_of_this_one(running: FileWorkspace) -> None:
+    """The ingest's last heartbeat may be older than the run."""
+    beat(running, "ingest", {"left": LEFT, "run": 2, "crawled": 120, "known": 2333, "frontier": 7})
+    snapshot = seen(running)
+    of_the_map = {name: value for name, value in snapshot.figures().items() if name != "in_flight"}
+    assert set(of_the_map.values()) == {0} and left_facts(snapshot) is None
+    beat(running, "ingest", {"left": LEFT, "run": 3, "crawled": 120})
+    assert seen(running).figures()["crawled"] == 120

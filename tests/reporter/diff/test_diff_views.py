@@ -8,12 +8,14 @@ import json
 
 import pytest
 
+from crawler.model.records import Closure, DomainEvent, RunEvent
 from crawler.model.settings import Config
 from ingest.run_maps import map_of_run
 from reporter.diff import diff_views
 from reporter.diff.compare import compare
 from reporter.diff.run_changes import Change, Changes, ComparedRun, Kind
 from tests.ingest.terrains import AT
+from tests.ingest.test_loop import begun, drain, write
 
 
 @pytest.fixture
@@ -70,3 +72,16 @@ def test_a_hostile_title_stays_in_its_line() -> None:
 def test_no_change_says_so() -> None:
     run = ComparedRun(1, AT, AT, "completed")
     assert "Nothing changed." in diff_views.as_text(Changes(run, run), 5)
+
+
+def test_a_diff_says_where_a_budget_ran_out(rules_with_two_runs: Config) -> None:
+    rules = rules_with_two_runs
+    write(rules, "scheduler", begun(3))
+    write(rules, "fetcher-01", [DomainEvent(3, "qa.test", AT, "closed", closes=Closure("request-limit", 5, 500))])
+    write(rules, "scheduler", [RunEvent(3, AT, "finished")])
+    drain(rules)
+    second, third = ((ComparedRun(n, AT, AT, "completed"), map_of_run(rules, n)) for n in (2, 3))
+    found = compare(second, third, rules.output.database_path)
+    words = "The request budget of 1 domain ran out in one of these runs (qa.test): what is new or vanished there"
+    assert words in diff_views.as_text(found, 10) and words in diff_views.as_section(found)
+    assert json.loads(diff_views.as_json(found))["cut_short"] == ["qa.test"]
