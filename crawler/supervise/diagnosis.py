@@ -5,10 +5,13 @@ Each check looks and changes nothing. The network is asked by connecting; no req
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -18,6 +21,7 @@ from crawler.net.probe import Probed, probe
 from crawler.observe.processes import STALE, StageProcess
 from crawler.resilience import findings
 from crawler.resilience.findings import Finding
+from crawler.supervise.stage_process import start_fork_server
 from crawler.workspace.clock import now_text
 
 MOST_TARGETS = 6
@@ -28,9 +32,36 @@ CLOCK_SET = 60.0  # seconds
 
 
 def probe_all(targets: Sequence[str], network: NetworkSettings) -> list[Probed]:
-    """Ask these targets at the same time, until one is reached."""
+    """Ask these targets at the same time, until one is reached.
+
+    In a process of its own, which ends with this one: a thread that is inside OpenSSL or c-ares when the interpreter
+    shuts down crashes it, and a crawl that ends does not wait for a probe.
+    """
+    start_fork_server()
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_probe_and_tell, args=(tuple(targets), network, theirs), name="probe", daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        results: list[Probed] = ours.recv()
+        return results
+    except (EOFError, OSError):
+        return [Probed(target, "internal-error", "the probe was killed") for target in targets]
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+
+
+def _probe_and_tell(targets: Sequence[str], network: NetworkSettings, results: Connection) -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the fork server has blocked it
+    results.send(until_reached(targets, network))
+
+
+def until_reached(targets: Sequence[str], network: NetworkSettings) -> list[Probed]:
     answers: SimpleQueue[Probed] = SimpleQueue()
-    for target in targets:  # threads that nobody waits for: a crawl that ends does not wait for a probe
+    for target in targets:  # threads that nobody waits for: the process ends without them
         threading.Thread(target=lambda name: answers.put(_probed(name, network)), args=(target,), daemon=True).start()
     results: list[Probed] = []
     while len(results) < len(targets) and not any(result.is_reached for result in results):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ from crawler.model.settings import Config, NetworkSettings, OutputSettings
 from crawler.net.probe import Probed
 from crawler.observe.processes import StageProcess
 from crawler.supervise import diagnosis
-from crawler.supervise.diagnosis import machine_findings, network_findings, probe_all
+from crawler.supervise.diagnosis import machine_findings, network_findings, probe_all, until_reached
 
 
 @pytest.fixture
@@ -82,6 +84,16 @@ def test_one_that_is_reached_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         "bug": lambda: 1 / 0,  # type: ignore[dict-item,return-value]
     }
     monkeypatch.setattr(diagnosis, "probe", lambda target, network: answers[target]())
-    assert any(result.is_reached for result in probe_all(["bug", "good"], NetworkSettings()))
-    assert [result.slug for result in probe_all(["bug"], NetworkSettings())] == ["internal-error"]
-    assert probe_all([], NetworkSettings()) == []
+    assert any(result.is_reached for result in until_reached(["bug", "good"], NetworkSettings()))
+    assert [result.slug for result in until_reached(["bug"], NetworkSettings())] == ["internal-error"]
+    assert until_reached([], NetworkSettings()) == []
+
+
+def test_targets_are_asked_in_a_process_of_its_own_that_is_gone_afterwards() -> None:
+    network = NetworkSettings(allow_private_addresses=True, connect_timeout=500)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and does not listen
+        good, refused = (f"127.0.0.1:{one.getsockname()[1]}" for one in (server, deaf))
+        assert any(result.is_reached for result in probe_all([refused, good], network))
+        assert [result.slug for result in probe_all([refused], network)] == ["connection-refused"]
+        assert not multiprocessing.active_children()
