@@ -23,6 +23,8 @@ robots-retries = 0
 domain = "a.test"
 [[quality]]
 domain = "b.test"
+[resilience]
+probe-every = "1s"
 """
 
 
