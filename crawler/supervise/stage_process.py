@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,6 +110,7 @@ def start_fork_server() -> None:
     `start_stage` does this too. It takes a third of a second, so a command that will start stages begins with it.
     """
     multiprocessing.set_forkserver_preload(_MODULES)
+    resource_tracker.ensure_running()  # not below: it lets SIGINT and SIGTERM through once its process has started
     with _signals_blocked():
         forkserver.ensure_running()
 
