@@ -15,6 +15,7 @@ import sqlite3
 from crawler.model.validity import SOFT_404, Validity
 
 _REASON = f"{SOFT_404}: it shows what the domain shows for missing pages"
+_ANY_MISSING = "SELECT 1 FROM pages WHERE visited_run = ? AND state = 'dead_link' AND text_print IS NOT NULL LIMIT 1"
 _LIKE_A_404 = """
 WITH missing AS MATERIALIZED (
     SELECT domain_id, text_print FROM pages
@@ -31,6 +32,8 @@ WHERE visited_run = ?1 AND validation = 'ok' AND text_print IS NOT NULL
 
 def reject_soft_404s(db: sqlite3.Connection, run: int) -> None:
     """Mark the good pages of a run that show what a missing page of their domain showed in the same run."""
+    if db.execute(_ANY_MISSING, (run,)).fetchone() is None:
+        return
     db.execute(  # a run that was finished, resumed and finished again is judged anew
         "UPDATE pages SET validation = ?, rejection_reason = NULL WHERE visited_run = ? AND rejection_reason = ?",
         (Validity.OK.value, run, _REASON),

@@ -1,7 +1,7 @@
 """The rows of `runs`, and the state of the tables between runs.
 
-`READING_INDEXES` and `READING_VIEWS` exist only while no run is under way: made when a run finishes, dropped when one
-starts or resumes.
+`READING_INDEXES` and `READING_VIEWS` exist only while no run is under way: made when a run finishes (most indexes when
+the ingest ends, a moment later), dropped when one starts or resumes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from crawler.model.records import RunEvent
 from crawler.model.states import ERRORS
 from ingest.sqlite.likeness import reject_soft_404s
-from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS
+from ingest.sqlite.schema import OWN_INDEXES, READING_INDEXES, READING_VIEWS
 
 
 def last_run(db: sqlite3.Connection) -> tuple[int, str]:
@@ -47,7 +47,7 @@ def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None
         elif event.event == "finished":
             db.execute("UPDATE runs SET status = 'completed', finished_at = ? WHERE id = ?", (event.at, event.run))
             reject_soft_404s(db, event.run)
-            for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
+            for sql in (*(READING_INDEXES[name] for name in OWN_INDEXES), *READING_VIEWS.values()):
                 db.execute(sql)
             count_figures(db, event.run)
         elif event.event == "interrupted":
@@ -55,6 +55,16 @@ def write_run_events(db: sqlite3.Connection, events: Iterable[RunEvent]) -> None
         elif event.event == "resumed":
             _drop_reading_aids(db)  # a map rebuilt under other rules may have been complete
             _set_status(db, event.run, "running", None)
+
+
+def complete_reading_aids(db: sqlite3.Connection) -> None:
+    """Make the rest of the indexes, if the newest run is completed.
+
+    Not with its end: the summary needs none of them, and is written meanwhile.
+    """
+    if last_run(db)[1] == "completed":
+        for sql in READING_INDEXES.values():
+            db.execute(sql)
 
 
 def count_figures(db: sqlite3.Connection, run: int) -> None:

@@ -328,6 +328,7 @@ READING_INDEXES = {
     "idx_stubbed_refs": "CREATE INDEX IF NOT EXISTS idx_stubbed_refs ON stubbed_urls(reference_count DESC)",
     "idx_frontier_priority": "CREATE INDEX IF NOT EXISTS idx_frontier_priority ON frontier(priority, added_at)",
 }
+OWN_INDEXES = ("idx_pages_hash", "idx_links_to", "idx_pages_domain_id")  # what our own questions need
 
 # The map with names instead of numbers, for plain SQL. They exist as long as the indexes that they need.
 READING_VIEWS = {

@@ -87,6 +87,7 @@ class Store:
         try:
             if not self.db.in_transaction:  # or else a batch was given up halfway
                 self._write_sums()
+                self._complete_reading_aids()
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
             pass  # a reader is in the way, or the disk is full; commits are as safe in the -wal
@@ -401,9 +402,9 @@ class Store:
 
     @raises_store_error
     def end_bulk(self) -> None:
-        if self._sums:
-            with self._transactions.writing():
-                self._sums.write_all()
+        with self._transactions.writing():
+            self._sums.write_all()
+            run_rows.complete_reading_aids(self.db)
         self._transactions.end_bulk()
 
     def _on_rollback(self) -> None:
@@ -416,6 +417,11 @@ class Store:
             with self._transactions.writing():
                 self._sums.write_all()
                 self.db.execute("COMMIT")
+
+    def _complete_reading_aids(self) -> None:
+        with self._transactions.writing():
+            run_rows.complete_reading_aids(self.db)
+            self.db.execute("COMMIT")
 
     def _remember_as_stored(self, done: Changes) -> None:
         """After a commit: index and counts agree with the rows, and no page is loaded."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from crawler.model.records import RunEvent
-from ingest.sqlite.run_rows import begin_run, last_run, reopen_run, write_run_events
-from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
+from ingest.sqlite.run_rows import begin_run, complete_reading_aids, last_run, reopen_run, write_run_events
+from ingest.sqlite.schema import OWN_INDEXES, READING_INDEXES, READING_VIEWS, TABLES
 from tests.ingest.terrains import AT
 
 
@@ -48,7 +48,11 @@ def test_a_run_begins_with_clear_tables(db: sqlite3.Connection) -> None:
 def test_reading_indexes_and_views_exist_only_while_no_run_is_under_way(db: sqlite3.Connection) -> None:
     begin_run(db, 1, AT, "")
     assert not reading_aids(db)
+    complete_reading_aids(db)
+    assert not reading_aids(db), "the run is under way"
     write_run_events(db, [RunEvent(1, AT, "finished")])
+    assert reading_aids(db) == {*OWN_INDEXES, *READING_VIEWS}, "what the summary needs"
+    complete_reading_aids(db)
     assert reading_aids(db) == READING_AIDS
     begin_run(db, 2, AT, "")
     assert not reading_aids(db)
