@@ -19,10 +19,12 @@ from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIR
 from crawler.model.link_context import LinkContext, merged
 from crawler.model.origins import Origin
 from crawler.model.page_claims import cut_key, links_within, longest_key
+from crawler.model.pagination import number_in
 from crawler.model.records import (
     UNSET,
     DomainEvent,
     FamilyEvent,
+    GuessEvent,
     PageResult,
     Result,
     RobotsResult,
@@ -33,9 +35,9 @@ from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import Link, LinkResolver, hash64
 from crawler.rules.traps import family_of, shape_error
-from crawler.visit.pagination import number_in
 from ingest.deciding import StateDecider
 from ingest.domain_events import DomainUpdater
+from ingest.guesses import GuessUpdater
 from ingest.held import HeldResults
 from ingest.links import LinkFinder, NewTarget, Targets
 from ingest.memory.changes import Changes, NextPage
@@ -46,7 +48,7 @@ from ingest.sitemaps import SitemapUpdater
 from ingest.spread import DepthSpread
 from ingest.sqlite.store import Store
 
-Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent
+Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | RunEvent
 
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
@@ -73,6 +75,7 @@ class MapUpdater:
         self._held = HeldResults(store)
         self._depths = DepthSpread(store, self._decider, self._held, self._release_held)
         self._sitemaps = SitemapUpdater(config, store, self._finder, self._depths, self._numbers)
+        self._guesses = GuessUpdater(config, store, self._finder, self._depths, self._numbers)
         # Of the batch, by position: the targets of a visit (and whether by redirect), and the page that was visited.
         self._targets: dict[int, tuple[Targets, bool]] = {}
         self._visited: dict[int, Targets] = {}
@@ -151,6 +154,7 @@ class MapUpdater:
         self._held.enter_run(run)
         self._decider.enter_run(run)
         self._sitemaps.enter_run(run)
+        self._guesses.enter_run(run)
 
     def _enter_domains(self) -> None:
         self._sitemaps.enter_domains(lambda domain: not self._decider.is_host_closed(domain.name))
@@ -195,6 +199,8 @@ class MapUpdater:
                 self._apply_sitemap(event)
             elif isinstance(event, FamilyEvent):
                 self._decider.close_family(event)
+            elif isinstance(event, GuessEvent):
+                self._guesses.apply(event)
             else:
                 self._domains.apply_event(event, self.run)
         self.store.changes.events.append(number)
@@ -243,6 +249,7 @@ class MapUpdater:
             family = family_of(page.key, self.config.traps)
             if family is not None:
                 page.family = hash64(f"{page.domain.name}\n{family.name}")
+        self._guesses.note_page(page)
         return page.id
 
     def _see_again(self, number: int) -> None:
@@ -252,6 +259,7 @@ class MapUpdater:
         self.store.domain(page.domain.name, self.run)
         self._decider.decide(page, new_run=True)
         self._index.standings[number] = standing_of(page.state, False, page.origin.is_linked)
+        self._guesses.note_page(page)
 
     def _apply_page_result(self, result: PageResult, line: bytes, position: int) -> None:
         if not self._is_current(result.run, result.at):
@@ -286,7 +294,8 @@ class MapUpdater:
         is_barred = result.nofollow and self.config.crawler.obey_nofollow
         is_barred |= result.is_rejected and not self.config.validation.follow_rejected
         kind = LINK_NOT_FOLLOWED if is_barred else LINK_FOLLOWED
-        targets = self._numbers(found, result.at)
+        with self._guesses.counting_finds(page, found):
+            targets = self._numbers(found, result.at)
         for number in self._index.unlinked_among(targets):
             if number != page.id:  # a page that links to itself is no better known for it
                 self.store.set_origin(self.store.page(number), Origin.LINKED)

@@ -18,7 +18,6 @@ from crawler.model.origins import Origin
 from crawler.model.records import SITEMAP_KEY, SitemapResult
 from crawler.model.settings import Config
 from crawler.model.urls import UrlError, domain_of, hash64, normalize, wire_of
-from crawler.rules.lists import DomainClass
 from ingest.links import LinkFinder, Targets
 from ingest.memory.map_rows import MapDomain, MapSitemap
 from ingest.memory.page_index import UNSEEN
@@ -135,15 +134,4 @@ class SitemapUpdater:
                 before = entries.get(number)
                 if before is None or date >= (before[1] or ""):
                     entries[number] = (sitemap, date or None)
-        self._depths.reach_all(self._inside(list(found)), self._store.distances.start)
-
-    def _inside(self, numbers: list[int]) -> list[int]:
-        """Those of these pages that are inside a quality domain."""
-        index = self._store.index
-        names = {index.domains[number] for number in numbers}
-        quality = {
-            number
-            for number in names
-            if self._store.domain(index.domain_names[number], self._run).klass is DomainClass.QUALITY
-        }
-        return [number for number in numbers if index.domains[number] in quality]
+        self._depths.reach_unlinked(list(found), Origin.SITEMAP, self._run)

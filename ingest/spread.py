@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from crawler.database.format import LINK_NOT_FOLLOWED, LINK_REDIRECT
+from crawler.model.origins import Origin
 from crawler.model.urls import hash64
+from crawler.rules.lists import DomainClass
 from ingest.deciding import StateDecider
 from ingest.held import HeldResults
 from ingest.memory.map_rows import MapPage
@@ -58,6 +60,20 @@ class DepthSpread:
             if reach != page.reach:
                 self._reach(page, reach)
         self._store.flush_moves()
+
+    def reach_unlinked(self, numbers: Sequence[int], origin: Origin, run: int) -> None:
+        """Pages that are known without a link. Inside a quality domain they have depth 0; elsewhere only a link leads
+        there.
+        """
+        index = self._index
+        for page in self._store.pages(index.unlinked_among(numbers)):
+            self._store.set_origin(page, origin)
+        quality = {
+            number
+            for number in {index.domains[number] for number in numbers}
+            if self._store.domain(index.domain_names[number], run).klass is DomainClass.QUALITY
+        }
+        self.reach_all([n for n in numbers if index.domains[n] in quality], self._distances.start)
 
     def _reach(self, page: MapPage, reach: int) -> None:
         """Set the page's depths."""

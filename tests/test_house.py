@@ -66,7 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "ingest.upkeep": {"crawler.model", "crawler.workspace"},
     "ingest": {
-        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.resilience", "crawler.visit", "crawler.workspace"),
+        *("crawler.model", "crawler.rules", "crawler.pace", "crawler.resilience", "crawler.workspace"),
         *("crawler.database", "ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
     },
     "reporter.queries": {"crawler.model", "crawler.database"},

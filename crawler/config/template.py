@@ -46,6 +46,8 @@ summary-path = "./crawl-summary.md"
 # [discovery]                       # pages that no link leads to
 # sitemaps = true                   # of quality domains: robots.txt, /sitemap.xml, /sitemap_index.xml
 # pagination = "off"                # off | label: note the next page of a list, where it is linked
+#                                   # | speculate: in quality domains, try the page after the last one, too
+# max-list-guesses = 20             # for one list and run
 
 # -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
 

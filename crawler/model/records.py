@@ -232,6 +232,24 @@ class FamilyEvent(_Record, frozen=True, tag="family"):
     spare: tuple[str, ...] = ()
 
 
+class GuessEvent(_Record, frozen=True, tag="guess"):
+    """A page that no link leads to is tried, or no more of its kind are.
+
+    event: `guessed` (`wire` is the address) or `ended` (`reason` says why: `dead-link`, `redirect`, `soft-404`,
+    `same-text`, `nothing-new`, `failed`, `limit`). `way` is the word for `pages.origin`: `speculated` (the page after
+    the last of a list). `form` names the list: its address with `{n}` in place of the number.
+    """
+
+    run: Number
+    domain: str
+    at: str
+    event: str
+    way: str
+    form: str
+    wire: str = ""
+    reason: str = ""
+
+
 class RunEvent(_Record, frozen=True, tag="run"):
     """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`.
 
@@ -276,11 +294,12 @@ class Feed(_Record, frozen=True, tag="feed"):
     bytes: Number = 0
 
 
-Record = Job | PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent | Release | Feed
-Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | RunEvent
+Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | RunEvent
+Record = Job | Result | Release | Feed
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
+_WAYS = frozenset({"speculated"})
 _VALIDITIES = frozenset(word.value for word in Validity)
 _VERSION = b'{"v":%d,' % VERSION
 _encode = msgspec.json.Encoder().encode
@@ -329,6 +348,8 @@ def parse(line: bytes) -> Record:
             raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
         if record.validation is not None and record.validation not in _VALIDITIES:
             raise RecordError(f"a broken page record: no page is {record.validation!r}")
+    elif type(record) is GuessEvent and (record.event not in ("guessed", "ended") or record.way not in _WAYS):
+        raise RecordError(f"a broken guess record: {record.event!r} {record.way!r}")
     return record
 
 
@@ -362,6 +383,7 @@ __all__ = [
     "Exchange",
     "FamilyEvent",
     "Feed",
+    "GuessEvent",
     "Job",
     "PageResult",
     "Record",

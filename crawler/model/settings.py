@@ -131,7 +131,8 @@ class DiscoverySettings:
     """[discovery]: ways to find pages besides links."""
 
     sitemaps: bool = True  # of quality domains
-    pagination: str = "off"  # off | label: note the next page of a list, where it is linked
+    pagination: str = "off"  # off | label: note the next page of a list, where it is linked | speculate: try it, too
+    max_list_guesses: int = 20  # pages beyond the last linked one of a list, per run
 
 
 @dataclass(frozen=True, slots=True)

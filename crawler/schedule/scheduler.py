@@ -7,6 +7,7 @@ URLs. Those are decisions, so they are recorded in its own result log before the
     limit_counts   counts what [limits] bounds
     run_keeper     starts, resumes, interrupts and finishes runs
     domain_queues  which domain is served next; which pages are outstanding
+    page_guesses   pages that no link leads to, tried when nothing else is left
     cooling        domains whose circuit breaker is open
     job_release    windows of jobs, from the table into the workspace
     decision_log   what is decided, durably
@@ -30,6 +31,7 @@ from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.job_release import JobReleaser, window_for
 from crawler.schedule.limit_counts import LimitCounts
+from crawler.schedule.page_guesses import PageGuesses
 from crawler.schedule.run_keeper import RunKeeper
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
@@ -61,6 +63,7 @@ class Scheduler:
         self._limits = LimitCounts(config.limits, workspace)
         self._has_limits_begun = False
         self._cooling = CoolingDomains(config, workspace, self._decisions)
+        self._guesses = PageGuesses(config, self._frontier, self._decisions)
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
@@ -102,10 +105,12 @@ class Scheduler:
             if self._limits.has_barred:
                 self._runs.interrupt(self._limits.reached_domains())
                 return 0.0
-            if self._frontier.is_empty():
-                self._runs.finish()
-            else:
+            if not self._guesses.are_applied():  # asked first: a guess that is applied then is in the frontier
+                return _AWAY
+            if not self._frontier.is_empty():
                 self._queue_waiting_domains()  # rows that no hint told of
+            elif not self._guesses.decide(self._runs.number):
+                self._runs.finish()
             return 0.0
         except MapAway as problem:
             log.debug("the map is away: %s", problem)

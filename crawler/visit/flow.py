@@ -34,6 +34,7 @@ from crawler.model.messages import (
     RetryCounts,
 )
 from crawler.model.page_claims import longest_key
+from crawler.model.pagination import label_next
 from crawler.model.records import (
     SITEMAP_KEY,
     UNSET,
@@ -50,7 +51,6 @@ from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normal
 from crawler.model.validity import REJECTED, Validity
 from crawler.visit.content_types import HTML_TYPES, is_html, media_type
 from crawler.visit.html import Extracted, extract, header_says_nofollow, refresh_target
-from crawler.visit.pagination import label_next
 from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.visit.validation import Validation, Validator, text_print
 

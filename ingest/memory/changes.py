@@ -33,6 +33,30 @@ class NextPage(NamedTuple):
     number: int = 0
 
 
+class ListPage(NamedTuple):
+    """A page of a list over several pages."""
+
+    form: str
+    number: int
+    domain: int
+
+
+class Guess(NamedTuple):
+    """A page that was tried without a link."""
+
+    form: str
+    way: str
+
+
+class EndedGuesses(NamedTuple):
+    """No more pages of this form are tried in this run."""
+
+    form: str
+    way: str
+    domain: int
+    reason: str
+
+
 class Changes:
     """The work of a batch, beside the pages and domains themselves. Every commit begins a new one."""
 
@@ -57,6 +81,10 @@ class Changes:
         self.done_sitemaps: list[MapSitemap] = []
         self.sitemap_entries: dict[int, tuple[int, str | None]] = {}  # page → (sitemap, date)
         self.next_pages: dict[int, NextPage | None] = {}  # of every page that was visited; None: none is labelled
+        self.list_pages: dict[int, ListPage] = {}
+        self.guesses: dict[int, Guess] = {}
+        self.guess_finds: dict[int, int] = {}  # page that was tried → pages that the run had not seen before
+        self.ended_guesses: list[EndedGuesses] = []
         self.closed_domains: dict[int, MapDomain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []

@@ -19,6 +19,7 @@ from ingest.rules.depth import Distances
 from ingest.sqlite.depth_writer import DepthWriter
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.frontier_writer import FrontierWriter
+from ingest.sqlite.guess_writer import write_guesses
 from ingest.sqlite.link_writer import LinkWriter
 from ingest.sqlite.next_page_writer import write_next_pages
 from ingest.sqlite.page_writer import PageWriter
@@ -55,6 +56,7 @@ class ChangeWriter:
         self._frontier.write(done, run)
         self._sitemaps.write(done, run)
         write_next_pages(self._db, done, run)
+        write_guesses(self._db, done, run)
         self._frontier.write_closures(done, run)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)

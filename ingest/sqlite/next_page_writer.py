@@ -20,7 +20,8 @@ def write_next_pages(db: sqlite3.Connection, done: Changes, run: int) -> None:
         [(page, f.page, f.evidence, hash64(f.form) if f.form is not None else None) for page, f in labelled],
     )
     db.executemany(
-        "INSERT INTO pagination_rules VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT(id) DO UPDATE SET"
+        "INSERT INTO pagination_rules (id, form, domain_id, last_number, first_run, last_run)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT(id) DO UPDATE SET"
         " last_number = max(last_number, excluded.last_number), last_run = excluded.last_run",
         [(hash64(f.form), f.form, f.domain, f.number, run) for _, f in labelled if f.form is not None],
     )

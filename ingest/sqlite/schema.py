@@ -80,14 +80,31 @@ CREATE TABLE next_pages (                      -- lists over several pages, wher
     evidence        TEXT NOT NULL,             -- rel (the site says so) | address (a number that a word for page names)
     rule_id         INTEGER                    -- pagination_rules.id, where the next page's address has a number
 );
+CREATE INDEX idx_next_pages_rule ON next_pages(rule_id) WHERE rule_id IS NOT NULL;
 CREATE TABLE pagination_rules (                -- forms of lists that were met
     id              INTEGER PRIMARY KEY,       -- hash of the form
     form            TEXT NOT NULL,             -- an address with {{n}} in place of the number
     domain_id       INTEGER NOT NULL,
     last_number     INTEGER NOT NULL,          -- the highest that is linked as a next page
     first_run       INTEGER NOT NULL,
-    last_run        INTEGER NOT NULL
+    last_run        INTEGER NOT NULL,
+    ended_by        TEXT,                      -- why no more pages of it were tried in `ended_run`
+    ended_run       INTEGER
 );
+CREATE TABLE list_pages (                      -- of quality domains, with [discovery] pagination = "speculate"
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    rule_id         INTEGER NOT NULL,          -- pagination_rules.id
+    number          INTEGER NOT NULL
+);
+CREATE INDEX idx_list_pages_rule ON list_pages(rule_id, number);
+CREATE TABLE guesses (                         -- pages that were tried without a link
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    run             INTEGER NOT NULL,          -- the last run that tried it
+    way             TEXT NOT NULL,             -- speculated
+    rule_id         INTEGER NOT NULL,          -- pagination_rules.id
+    found           INTEGER                    -- pages that the run had not seen before its visit; NULL: not visited
+);
+CREATE INDEX idx_guesses_rule ON guesses(rule_id, run);
 CREATE TABLE sitemap_entries (                 -- pages that are in a sitemap, linked or not
     id              INTEGER PRIMARY KEY,       -- = pages.id
     sitemap_id      INTEGER NOT NULL,          -- the one with the latest date
@@ -196,7 +213,7 @@ CREATE TABLE pages (
     validation      TEXT,                      -- ok | soft | hard: is the answer a page? NULL: not judged
     rejection_reason TEXT,                     -- a slug and words, where it is soft or hard
     text_print      INTEGER,                   -- the same for pages that show the same (ingest/sqlite/likeness.py)
-    origin          TEXT NOT NULL DEFAULT 'linked' -- seed | linked | sitemap (crawler/model/origins.py)
+    origin          TEXT NOT NULL DEFAULT 'linked' -- crawler/model/origins.py
 );
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;

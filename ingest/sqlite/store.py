@@ -352,6 +352,10 @@ class Store:
         gone = self.db.execute("DELETE FROM frontier WHERE id < 0")
         self.counts["frontier"] -= gone.rowcount
 
+    def open_guesses(self, run: int) -> set[int]:
+        """Pages that this run tried without a link, and whose visit has not been applied."""
+        return {row[0] for row in self.db.execute("SELECT id FROM guesses WHERE run = ? AND found IS NULL", (run,))}
+
     # -- links ---------------------------------------------------------------------------------------
 
     def out_links(self, number: int, run: int) -> tuple[int, list[int]]:

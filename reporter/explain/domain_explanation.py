@@ -17,7 +17,7 @@ from crawler.model.states import PageState
 from crawler.rules.lists import LIST_NAMES, Classifier, EntryNotes
 from reporter.candidates import REFERRERS, reasons, sample_referrers
 from reporter.explain.config_lines import line_of
-from reporter.explain.domain_facts import DomainExplanation
+from reporter.explain.domain_facts import GUESSES_ENDED, DomainExplanation
 from reporter.queries import candidate_rows, discovery_rows, domain_links, one_page, overview
 
 
@@ -75,9 +75,16 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         links=linked[2],
         referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
         sitemaps=_sitemaps(reader, facts.domain),
-        lists=tuple(f"{form}, up to {last:,}" for form, last, _ in discovery_rows.lists_of(reader, row.id)),
-        unlinked=sum(discovery_rows.count_by_origin(reader, row.id).values()),
+        lists=tuple(_list_words(known) for known in discovery_rows.lists_of(reader, row.id)),
+        unlinked=discovery_rows.count_by_origin(reader, row.id).get("sitemap", 0),
     )
+
+
+def _list_words(known: discovery_rows.ListRow) -> str:
+    words = f"{known.form}, up to {known.last:,}"
+    if known.guesses:
+        words += f"; {counted(known.guesses, 'page')} tried beyond the linked ones"
+    return words + (f", until {GUESSES_ENDED.get(known.ended_by, known.ended_by)}" if known.ended_by else "")
 
 
 def _sitemaps(reader: MapReader, domain: str) -> tuple[str, ...]:

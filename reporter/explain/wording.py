@@ -115,7 +115,10 @@ def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
 
 def _links_words(facts: Explanation) -> str:
     if not facts.linked_from_total:
-        origins = {"sitemap": "no page in the map: only a sitemap names it"}
+        origins = {
+            "sitemap": "no page in the map: only a sitemap names it",
+            "speculated": "no page in the map: it was tried, after the last page of its list",
+        }
         return origins.get(facts.origin or "", "no page in the map (a seed, or its links are gone)")
     marks = {"link": "", "nofollow": "  (not followed)", "redirect": "  (redirect)"}
     lines = [counted(facts.linked_from_total, "page")]

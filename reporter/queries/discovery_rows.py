@@ -20,6 +20,15 @@ class SitemapRow(NamedTuple):
     error: str | None
 
 
+class ListRow(NamedTuple):
+    """A list over several pages of a domain."""
+
+    form: str
+    last: int  # the highest number that is known
+    guesses: int  # pages that were tried in the run that last saw the list
+    ended_by: str | None  # why no more of them were
+
+
 def has_origins(reader: MapReader) -> bool:
     """Does the map tell how pages became known?"""
     return reader.has("sitemaps")
@@ -66,15 +75,18 @@ def next_page_of(reader: MapReader, page: int) -> tuple[str, str] | None:
     return (str(row[0]), str(row[1])) if row else None
 
 
-def lists_of(reader: MapReader, domain_id: int) -> list[tuple[str, int, int]]:
-    """(form, highest number, pages that name a next one) of a domain's lists over several pages, longest first."""
+def lists_of(reader: MapReader, domain_id: int) -> list[ListRow]:
+    """A domain's lists over several pages, longest first."""
     if not reader.has("pagination_rules"):
         return []
-    return reader.all(
-        "SELECT form, last_number, (SELECT count(*) FROM next_pages n WHERE n.rule_id = r.id)"
-        " FROM pagination_rules r WHERE domain_id = ? ORDER BY last_number DESC, form LIMIT 50",
+    rows = reader.all(
+        "SELECT form, max(last_number, coalesce((SELECT max(number) FROM list_pages m WHERE m.rule_id = r.id), 0)),"
+        " (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = r.last_run),"
+        " iif(ended_run = last_run, ended_by, NULL)"
+        " FROM pagination_rules r WHERE domain_id = ? ORDER BY 2 DESC, form LIMIT 50",
         (domain_id,),
     )
+    return [ListRow(*row) for row in rows]
 
 
 def count_by_origin(reader: MapReader, domain_id: int | None = None) -> dict[str, int]:

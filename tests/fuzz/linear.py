@@ -17,7 +17,7 @@ from functools import partial
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from crawler.model import page_claims, shown_text, urls
+from crawler.model import page_claims, pagination, shown_text, urls
 from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
@@ -29,7 +29,6 @@ from crawler.visit import (
     flow,
     html,
     link_text,
-    pagination,
     pure_scanner,
     references,
     robots,
@@ -139,7 +138,7 @@ READERS: dict[str, dict[str, Reader]] = {
         "path": lambda text: robots.path_of("https://a.test/" + text),
         "match": lambda text: robots.parse("User-agent: *\nDisallow: /*a*b*c*d$").allows("https://a.test/" + text, "x"),
     },
-    "crawler.visit.pagination": {
+    "crawler.model.pagination": {
         "query": lambda text: pagination.label_next(
             "https://a.test/?page=1", "https://a.test/", ["?page=2&" + text], ()
         ),

@@ -23,12 +23,12 @@ from backports import zstd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from crawler.model import urls
+from crawler.model import pagination, urls
 from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import traps
-from crawler.visit import html, pagination, robots, sitemap, validation
+from crawler.visit import html, robots, sitemap, validation
 
 MOST_CPU = 2.0  # seconds for one input
 MOST_MEMORY = 200 * 1024 * 1024  # bytes by which one input may raise the peak of the process

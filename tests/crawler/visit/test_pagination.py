@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from crawler.model.pagination import HINT, label_next, next_pages, number_in, page_beyond
 from crawler.model.urls import normalize
 from crawler.visit.html import extract
-from crawler.visit.pagination import HINT, label_next, next_pages, number_in, page_beyond
 from tests.places import CONFORMANCE
 
 

@@ -1,0 +1,61 @@
+"""Lists over several pages, as the scheduler sees them. Each question raises MapAway."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crawler.database.live_map import LiveMap
+from crawler.model.list_member import ListMember
+
+MEMBERS = 50  # of a list, that are looked at: its last ones
+_FIRSTS = 5
+
+
+class KnownList(NamedTuple):
+    """A list of a quality domain that is open for guesses in a run."""
+
+    rule: int
+    form: str
+    domain: str
+    guesses: int  # made in that run
+
+
+def open_lists(lists: LiveMap, run: int) -> list[KnownList]:
+    """Domain by domain; a closed domain has none."""
+    rows = lists.ask(
+        "SELECT r.id, r.form, d.domain, (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = ?1)"
+        " FROM pagination_rules r JOIN domain_states d ON d.id = r.domain_id"
+        " WHERE d.class = 'quality' AND d.run = ?1 AND d.closed_reason IS NULL AND r.last_run = ?1"
+        " AND coalesce(r.ended_run, 0) < ?1 ORDER BY d.domain, r.form",
+        (run,),
+    )
+    return [KnownList(*row) for row in rows]
+
+
+def members_of(lists: LiveMap, rule: int, run: int) -> list[ListMember]:
+    """The last members of a list that the run has seen."""
+    rows = lists.ask(
+        "SELECT m.number, p.url, coalesce(p.wire_url, p.url), p.origin IN ('linked', 'seed'), g.id IS NOT NULL,"
+        " p.state, p.redirect_to IS NOT NULL, p.rejection_reason, p.text_print, g.found, n.id IS NOT NULL"
+        " FROM list_pages m CROSS JOIN pages p ON p.id = m.id LEFT JOIN guesses g ON g.id = p.id AND g.run = ?2"
+        " LEFT JOIN next_pages n ON n.id = p.id"
+        " WHERE m.rule_id = ?1 AND p.seen_run = ?2 ORDER BY m.number DESC LIMIT ?3",
+        (rule, run, MEMBERS),
+    )
+    return [
+        ListMember(
+            *(number, key, wire, bool(is_linked), bool(is_guess), state, bool(is_redirected)),
+            *(rejection, text_print, found, bool(has_next)),
+        )
+        for number, key, wire, is_linked, is_guess, state, is_redirected, rejection, text_print, found, has_next in rows
+    ]
+
+
+def firsts_of(lists: LiveMap, rule: int, run: int) -> list[str]:
+    """Pages without a number that name a page of this list as their next: the first of them is its beginning."""
+    rows = lists.ask(
+        "SELECT p.url FROM next_pages n JOIN pages p ON p.id = n.id WHERE n.rule_id = ?1 AND p.seen_run = ?2"
+        " AND p.id NOT IN (SELECT id FROM list_pages) ORDER BY p.id LIMIT ?3",
+        (rule, run, _FIRSTS),
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,75 @@
+"""Pages that are tried without a link: the guesses that the scheduler recorded, and what it needs for them.
+
+Which pages are members of a list is noted as they become known, in quality domains alone. A guess is a page without a
+link, as those of a sitemap are; its end changes no page. Guesses are read here and never made, so a replay has those
+of the crawl, whatever the config says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crawler.model.origins import Origin
+from crawler.model.pagination import number_in
+from crawler.model.records import GuessEvent
+from crawler.model.settings import Config
+from crawler.rules.lists import DomainClass
+from ingest.links import LinkFinder, Targets
+from ingest.memory.changes import EndedGuesses, Guess, ListPage
+from ingest.memory.map_rows import MapPage
+from ingest.memory.page_index import UNSEEN
+from ingest.sitemaps import MakePages
+from ingest.spread import DepthSpread
+from ingest.sqlite.store import Store
+
+
+class GuessUpdater:
+    """Applies guesses and their ends. `make_pages` gives the numbers of pages; it makes those that are not known."""
+
+    def __init__(
+        self, config: Config, store: Store, finder: LinkFinder, depths: DepthSpread, make_pages: MakePages
+    ) -> None:
+        self._notes_lists = config.discovery.pagination == "speculate"
+        self._store = store
+        self._finder = finder
+        self._depths = depths
+        self._make_pages = make_pages
+        self._run = 0
+        self._open: set[int] = set()  # pages that were tried and are not visited yet
+
+    def enter_run(self, run: int) -> None:
+        self._run = run
+        self._open = self._store.open_guesses(run)
+
+    def note_page(self, page: MapPage) -> None:
+        """The run has just met this page."""
+        if self._notes_lists and page.domain.klass is DomainClass.QUALITY:
+            member = number_in(page.key)
+            if member is not None:
+                self._store.changes.list_pages[page.id] = ListPage(member.form, member.number, page.domain.id)
+
+    def apply(self, event: GuessEvent) -> None:
+        if event.event == "ended":
+            domain = self._store.domain(event.domain, self._run)
+            self._store.changes.ended_guesses.append(EndedGuesses(event.form, event.way, domain.id, event.reason))
+            return
+        origin = Origin(event.way)
+        numbers = self._make_pages(self._finder.find_targets(event.wire, (event.wire,)), event.at, origin)
+        self._depths.reach_unlinked(numbers, origin, self._run)
+        for number in numbers:
+            self._store.changes.guesses[number] = Guess(event.form, event.way)
+            self._open.add(number)
+
+    @contextmanager
+    def counting_finds(self, page: MapPage, links: Targets) -> Iterator[None]:
+        """Around the making of a page's links: counts those that the run had not seen, if the page is a guess."""
+        if page.id not in self._open:
+            yield
+            return
+        index = self._store.index
+        before = len(index)
+        unseen = sum(index.standings[number] == UNSEEN for number in links.numbers)
+        yield
+        self._store.changes.guess_finds[page.id] = unseen + len(index) - before
+        self._open.discard(page.id)
