@@ -111,6 +111,7 @@ PURE_MODULES = {
     "crawler.database.format",
     "crawler.database.ids",
     "crawler.demo.failing_sites",
+    "crawler.demo.forgetful_sites",
     "crawler.demo.masked_sites",
     "crawler.demo.sites",
     "crawler.demo.terrain",

@@ -61,6 +61,9 @@ max-query-variants = {limits.max_query_variants}             # chart-room.test h
 breaker-cooldown = "1s"            # tired-ferry.test fails five times in a row; on the real web a minute is kinder
 breaker-longest-cooldown = "2s"
 
+[discovery]
+pagination = "speculate"           # ledger.press-garden.test forgot the link to a page of its journal
+
 [user-agent]
 crawler-name = "SumiRipple"
 crawler-version = "1.0"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import gzip
 
 from crawler.demo.failing_sites import FERRY_HOST, tired_ferry
+from crawler.demo.forgetful_sites import LEDGER_HOST, old_ledger
 from crawler.demo.masked_sites import BALL_HOST, masked_ball
 from crawler.demo.sites import Page, Site, SiteTerrain
 
@@ -43,6 +44,7 @@ def demo_terrain() -> SiteTerrain:
             _tea_almanac(),
             _chart_room(),
             *_press_garden(),
+            old_ledger(),
             _long_scroll(),
             _moss_notes(),
             _pond_diary(),
@@ -364,6 +366,7 @@ def _press_garden() -> tuple[Site, ...]:
                 (
                     ("https://type.press-garden.test/", "The type shed"),
                     ("https://paper.press-garden.test/", "The paper shed"),
+                    (f"https://{LEDGER_HOST}/", "The old ledger"),
                     ("https://tea-almanac.test/brewing", "Tea for the dry months"),
                     ("https://press-garden.test/hours", "Hours"),
                     ("https://ad-lantern.test/lamps", "Lamps"),

@@ -14,7 +14,7 @@ from crawler.database.digest import digest, parts
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.model.states import PageState
-from tests.crawler.demo.demo_states import MASKED, expected_states
+from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.torture.run import torture
 
@@ -100,6 +100,18 @@ def test_pages_that_are_none_are_rejected_and_no_others(calm: Path) -> None:
     assert "## Rejected Pages" in text and f"| `{shell}` | soft |" in text
     told = run("explain", shell, "demo.toml", "--workspace", "workspace", cwd=calm).stdout
     assert "rejected      soft, needs-rendering: " in told
+
+
+def test_pages_that_no_link_leads_to_are_found_and_told_apart(calm: Path) -> None:
+    found = rows(calm, "SELECT url, origin FROM pages WHERE origin NOT IN ('seed', 'linked')")
+    assert {url: origin for url, origin in found if url in UNLINKED} == UNLINKED
+    ends = rows(calm, "SELECT form, ended_by FROM pagination_rules WHERE ended_by IS NOT NULL")
+    assert ends == [("https://ledger.press-garden.test/journal/page/{n}", "dead-link")]
+    told = run("explain", "ledger.press-garden.test", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
+    assert "journal/page/{n}, up to 5; 2 pages tried beyond the linked ones, until one was not there" in told
+    leaf = "https://ledger.press-garden.test/journal/page/4"
+    told = run("explain", leaf, "demo.toml", "--workspace", "workspace", cwd=calm).stdout
+    assert "no page in the map: it was tried, after the last page of its list" in told
 
 
 def test_the_audit_of_a_calm_crawl_is_clean(calm: Path) -> None:

@@ -39,6 +39,14 @@ _FIXED = {
         https://type.press-garden.test/ink/soot
         https://paper.press-garden.test/
         https://paper.press-garden.test/fibres
+        https://ledger.press-garden.test/
+        https://ledger.press-garden.test/journal
+        https://ledger.press-garden.test/journal/page/2
+        https://ledger.press-garden.test/journal/page/3
+        https://ledger.press-garden.test/journal/page/4
+        https://ledger.press-garden.test/1911/04/first-sheet
+        https://ledger.press-garden.test/1911/05/damp-paper
+        https://ledger.press-garden.test/1911/05/stuck-leaf
         https://moss-notes.test/
         https://moss-notes.test/walls
         https://moss-notes.test/ponds
@@ -64,6 +72,7 @@ _FIXED = {
         https://moss-notes.test/lost-stone
         https://moss-notes.test/walls/north
         https://winding-path.test/not-there
+        https://ledger.press-garden.test/journal/page/5
     """,
     "failed": """
         https://tea-almanac.test/kitchen/stove
@@ -141,6 +150,13 @@ MASKED = {
     "https://masked-ball.test/left-glove": ("soft", "soft-404"),
 }
 BALL = ("https://masked-ball.test/", "https://masked-ball.test/mirrors")
+
+# Pages that no link leads to, with the way to them.
+UNLINKED = {
+    "https://tea-almanac.test/letters/unsent": "sitemap",
+    "https://ledger.press-garden.test/journal/page/4": "speculated",
+    "https://ledger.press-garden.test/journal/page/5": "speculated",
+}
 
 # The stable first words of what went wrong.
 EXPECTED_SLUGS = {
