@@ -299,6 +299,7 @@ class MapUpdater:
         for number in self._index.unlinked_among(targets):
             if number != page.id:  # a page that links to itself is no better known for it
                 self.store.set_origin(self.store.page(number), Origin.LINKED)
+                self._guesses.note_link(self.store.page(number))
         if is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT
             page.redirect_to = targets[0]

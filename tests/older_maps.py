@@ -11,7 +11,7 @@ TO_FORMAT_4 = (
     "ALTER TABLE pages DROP COLUMN rejection_reason;"
     "ALTER TABLE pages DROP COLUMN text_print; ALTER TABLE pages DROP COLUMN origin;"
     "DROP TABLE sitemaps; DROP TABLE sitemap_entries; DROP TABLE next_pages; DROP TABLE pagination_rules;"
-    "DROP TABLE list_pages; DROP TABLE guesses;"
+    "DROP TABLE list_pages; DROP TABLE guesses; DROP TABLE archive_rules; DROP TABLE archive_pages;"
     "UPDATE meta SET value = '4' WHERE name = 'schema_version';"
 )
 TO_FORMAT_3 = (

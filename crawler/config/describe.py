@@ -64,7 +64,10 @@ def _garbage(config: Config) -> str:
 
 
 def _besides_links(config: Config) -> str:
-    return "sitemaps of quality domains" if config.discovery.sitemaps else "nothing"
+    settings = config.discovery
+    ways = {"sitemaps": settings.sitemaps, "archives": settings.archives}
+    words = " and ".join(name for name, is_on in ways.items() if is_on)
+    return f"{words} of quality domains" if words else "nothing"
 
 
 def _other_budget(config: Config) -> str:

@@ -136,6 +136,8 @@ _TABLES: dict[str, dict[str, Check]] = {
         "sitemaps": checks.yes_or_no,
         "pagination": checks.one_of("off", "label", "speculate"),
         "max-list-guesses": whole_number(1, 1000),
+        "archives": checks.yes_or_no,
+        "max-archive-pages": whole_number(1, 10_000),
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),

@@ -48,6 +48,8 @@ summary-path = "./crawl-summary.md"
 # pagination = "off"                # off | label: note the next page of a list, where it is linked
 #                                   # | speculate: in quality domains, try the page after the last one, too
 # max-list-guesses = 20             # for one list and run
+# archives = false                  # in quality domains, try /YYYY, /YYYY/MM and /archive above linked pages
+# max-archive-pages = 50            # for one domain and run
 
 # -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
 

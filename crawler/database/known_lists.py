@@ -1,4 +1,4 @@
-"""Lists over several pages, as the scheduler sees them. Each question raises MapAway."""
+"""Lists over several pages, and archives, as the scheduler sees them. Each question raises MapAway."""
 
 from __future__ import annotations
 
@@ -59,3 +59,39 @@ def firsts_of(lists: LiveMap, rule: int, run: int) -> list[str]:
         (rule, run, _FIRSTS),
     )
     return [row[0] for row in rows]
+
+
+def open_archives(lists: LiveMap, run: int) -> list[KnownList]:
+    """Forms of archives that are open for guesses, domain by domain; `guesses` are those of the whole domain."""
+    rows = lists.ask(
+        "SELECT r.id, r.form, d.domain, (SELECT count(*) FROM archive_rules o JOIN guesses g ON g.rule_id = o.id"
+        "  WHERE o.domain_id = r.domain_id AND g.run = ?1)"
+        " FROM archive_rules r JOIN domain_states d ON d.id = r.domain_id"
+        " WHERE d.class = 'quality' AND d.run = ?1 AND d.closed_reason IS NULL AND r.last_run = ?1"
+        " AND coalesce(r.ended_run, 0) < ?1 ORDER BY d.domain, r.form",
+        (run,),
+    )
+    return [KnownList(*row) for row in rows]
+
+
+def tried_of(lists: LiveMap, rule: int, run: int) -> list[ListMember]:
+    """The archives of a form that were tried in a run."""
+    rows = lists.ask(
+        "SELECT p.url, p.state, p.redirect_to IS NOT NULL, p.rejection_reason FROM guesses g JOIN pages p USING (id)"
+        " WHERE g.rule_id = ?1 AND g.run = ?2 ORDER BY p.url DESC LIMIT ?3",
+        (rule, run, MEMBERS),
+    )
+    return [
+        ListMember(0, url, url, False, True, state, bool(is_redirected), rejection, None, None, False)
+        for url, state, is_redirected, rejection in rows
+    ]
+
+
+def next_archive(lists: LiveMap, rule: int, run: int) -> str | None:
+    """The address of the latest archive of a form that the run does not know; None: it knows all that links show."""
+    rows = lists.ask(
+        "SELECT a.url FROM archive_pages a LEFT JOIN pages p ON p.id = a.page_id AND p.seen_run = ?2"
+        " WHERE a.rule_id = ?1 AND a.run = ?2 AND p.id IS NULL ORDER BY a.url DESC LIMIT 1",
+        (rule, run),
+    )
+    return str(rows[0][0]) if rows else None

@@ -63,6 +63,7 @@ breaker-longest-cooldown = "2s"
 
 [discovery]
 pagination = "speculate"           # ledger.press-garden.test forgot the link to a page of its journal
+archives = true                    # and has a page for a month that nothing links
 
 [user-agent]
 crawler-name = "SumiRipple"

@@ -237,7 +237,8 @@ class GuessEvent(_Record, frozen=True, tag="guess"):
 
     event: `guessed` (`wire` is the address) or `ended` (`reason` says why: `dead-link`, `redirect`, `soft-404`,
     `same-text`, `nothing-new`, `failed`, `limit`). `way` is the word for `pages.origin`: `speculated` (the page after
-    the last of a list). `form` names the list: its address with `{n}` in place of the number.
+    the last of a list) or `archive`. `form` is the address with `{n}` in place of the number, or `{year}` and `{month}`
+    in place of the date.
     """
 
     run: Number
@@ -299,7 +300,7 @@ Record = Job | Result | Release | Feed
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
-_WAYS = frozenset({"speculated"})
+_WAYS = frozenset({"speculated", "archive"})
 _VALIDITIES = frozenset(word.value for word in Validity)
 _VERSION = b'{"v":%d,' % VERSION
 _encode = msgspec.json.Encoder().encode

@@ -133,6 +133,8 @@ class DiscoverySettings:
     sitemaps: bool = True  # of quality domains
     pagination: str = "off"  # off | label: note the next page of a list, where it is linked | speculate: try it, too
     max_list_guesses: int = 20  # pages beyond the last linked one of a list, per run
+    archives: bool = False  # of quality domains: try the years and months that addresses of their pages show
+    max_archive_pages: int = 50  # of a domain, per run
 
 
 @dataclass(frozen=True, slots=True)

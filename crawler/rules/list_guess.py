@@ -1,4 +1,5 @@
-"""PURE. Is there a page after the last one of a list? Whether it is tried, and when no more are.
+"""PURE. Is there a page after the last one of a list, or above the pages of a month? Whether it is tried, and when no
+more are.
 
 A list whose last linked page names no next one may go on: sites forget the link. Two of its pages must be linked, and
 its last page must be a page. Then the address after it is tried; what comes of that decides whether the one after that
@@ -51,6 +52,21 @@ def next_guess(members: Sequence[ListMember], firsts: Sequence[str], guesses: in
     if guesses >= limit:
         return End("limit")
     return Guess(_like(last, beyond))
+
+
+def next_archive_guess(tried: Sequence[ListMember], url: str | None, guesses: int, limit: int) -> Guess | End | None:
+    """What to do about a form of archives; None: nothing.
+
+    `tried` are its pages that this run tried, `url` the next one to try. One that is not there ends the form: the site
+    has no such pages. `guesses` have been made in this domain and run.
+    """
+    for member in tried:
+        reason = end_of(member, ())
+        if reason is not None and member.state != PageState.QUEUED:
+            return End(reason)
+    if url is None:
+        return None
+    return Guess(url) if guesses < limit else End("limit")
 
 
 def end_of(member: ListMember, others: Sequence[ListMember]) -> str | None:

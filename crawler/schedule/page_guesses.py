@@ -9,12 +9,22 @@ decision waits until the map has applied it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from crawler.database.frontier import Frontier
-from crawler.database.known_lists import firsts_of, members_of, open_lists
-from crawler.model.records import GuessEvent
+from crawler.database.known_lists import (
+    KnownList,
+    firsts_of,
+    members_of,
+    next_archive,
+    open_archives,
+    open_lists,
+    tried_of,
+)
+from crawler.model.origins import Origin
+from crawler.model.records import GuessEvent, changed
 from crawler.model.settings import Config
-from crawler.rules.list_guess import Guess, next_guess
+from crawler.rules.list_guess import End, Guess, next_archive_guess, next_guess
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.log import BEGINNING
@@ -36,26 +46,32 @@ class PageGuesses:
 
     def decide(self, run: int) -> bool:
         """Record what the map asks for. True: something was decided; False: there is nothing to try."""
-        if self._settings.pagination != "speculate":
-            return False
-        has_decided = False
-        busy = ""  # the domain that has had its guess; lists come domain by domain
-        for known in open_lists(self._frontier, run):
-            if known.domain == busy:
-                continue
-            members = members_of(self._frontier, known.rule, run)
-            firsts = firsts_of(self._frontier, known.rule, run)
-            found = next_guess(members, firsts, known.guesses, self._settings.max_list_guesses)
-            if found is None:
-                continue
-            has_decided = True
+        busy: set[str] = set()  # domains that have had their guess
+        ends = 0
+        for way, known, found in self._wishes(run, busy):
+            event = GuessEvent(run, known.domain, now_text(), "ended", way, known.form)
             if isinstance(found, Guess):
-                busy = known.domain
-                event = GuessEvent(run, known.domain, now_text(), "guessed", "speculated", known.form, found.wire)
-                log.debug("trying %s, after the last page of its list", found.wire)
+                busy.add(known.domain)
+                event = changed(event, event="guessed", wire=found.wire)
+                log.debug("trying %s, which no link leads to", found.wire)
             else:
-                event = GuessEvent(
-                    run, known.domain, now_text(), "ended", "speculated", known.form, reason=found.reason
-                )
+                ends += 1
+                event = changed(event, reason=found.reason)
             self._decisions.record(event)
-        return has_decided
+        return bool(busy or ends)
+
+    def _wishes(self, run: int, busy: set[str]) -> Iterator[tuple[Origin, KnownList, Guess | End]]:
+        """Every list, then every form of archives, with what to do about it; none of domains that are busy by then."""
+        settings, frontier = self._settings, self._frontier
+        for known in open_lists(frontier, run) if settings.pagination == "speculate" else ():
+            if known.domain not in busy:
+                members, firsts = members_of(frontier, known.rule, run), firsts_of(frontier, known.rule, run)
+                found = next_guess(members, firsts, known.guesses, settings.max_list_guesses)
+                if found is not None:
+                    yield Origin.SPECULATED, known, found
+        for known in open_archives(frontier, run) if settings.archives else ():
+            if known.domain not in busy:
+                tried, url = tried_of(frontier, known.rule, run), next_archive(frontier, known.rule, run)
+                found = next_archive_guess(tried, url, known.guesses, settings.max_archive_pages)
+                if found is not None:
+                    yield Origin.ARCHIVE, known, found

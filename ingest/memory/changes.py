@@ -41,6 +41,15 @@ class ListPage(NamedTuple):
     domain: int
 
 
+class ArchivePage(NamedTuple):
+    """An archive that the address of a linked page shows. `page` is its number; 0: it is not known."""
+
+    form: str
+    url: str
+    domain: int
+    page: int
+
+
 class Guess(NamedTuple):
     """A page that was tried without a link."""
 
@@ -82,6 +91,8 @@ class Changes:
         self.sitemap_entries: dict[int, tuple[int, str | None]] = {}  # page → (sitemap, date)
         self.next_pages: dict[int, NextPage | None] = {}  # of every page that was visited; None: none is labelled
         self.list_pages: dict[int, ListPage] = {}
+        self.archive_pages: dict[int, ArchivePage] = {}  # hash of the key → …
+        self.known_archives: dict[int, int] = {}  # hash of the key → page
         self.guesses: dict[int, Guess] = {}
         self.guess_finds: dict[int, int] = {}  # page that was tried → pages that the run had not seen before
         self.ended_guesses: list[EndedGuesses] = []

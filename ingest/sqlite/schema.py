@@ -100,11 +100,28 @@ CREATE INDEX idx_list_pages_rule ON list_pages(rule_id, number);
 CREATE TABLE guesses (                         -- pages that were tried without a link
     id              INTEGER PRIMARY KEY,       -- = pages.id
     run             INTEGER NOT NULL,          -- the last run that tried it
-    way             TEXT NOT NULL,             -- speculated
-    rule_id         INTEGER NOT NULL,          -- pagination_rules.id
+    way             TEXT NOT NULL,             -- speculated | archive
+    rule_id         INTEGER NOT NULL,          -- pagination_rules.id or archive_rules.id
     found           INTEGER                    -- pages that the run had not seen before its visit; NULL: not visited
 );
 CREATE INDEX idx_guesses_rule ON guesses(rule_id, run);
+CREATE TABLE archive_rules (                   -- forms of archives that links of a quality domain show
+    id              INTEGER PRIMARY KEY,       -- hash of the form
+    form            TEXT NOT NULL,             -- an address with {{year}} and {{month}} in place of a date
+    domain_id       INTEGER NOT NULL,
+    first_run       INTEGER NOT NULL,
+    last_run        INTEGER NOT NULL,
+    ended_by        TEXT,                      -- why no more pages of it were tried in `ended_run`
+    ended_run       INTEGER
+);
+CREATE TABLE archive_pages (                   -- addresses in these forms that links show
+    id              INTEGER PRIMARY KEY,       -- hash of the page's key
+    rule_id         INTEGER NOT NULL,          -- archive_rules.id
+    url             TEXT NOT NULL,             -- to be requested
+    run             INTEGER NOT NULL,          -- the last run that saw such a link
+    page_id         INTEGER                    -- pages.id, if it is known
+);
+CREATE INDEX idx_archive_pages_rule ON archive_pages(rule_id, run);
 CREATE TABLE sitemap_entries (                 -- pages that are in a sitemap, linked or not
     id              INTEGER PRIMARY KEY,       -- = pages.id
     sitemap_id      INTEGER NOT NULL,          -- the one with the latest date

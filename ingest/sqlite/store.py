@@ -356,6 +356,10 @@ class Store:
         """Pages that this run tried without a link, and whose visit has not been applied."""
         return {row[0] for row in self.db.execute("SELECT id FROM guesses WHERE run = ? AND found IS NULL", (run,))}
 
+    def archive_hashes(self) -> set[int]:
+        """Of the keys of archives that links show."""
+        return {row[0] for row in self.db.execute("SELECT id FROM archive_pages")}
+
     # -- links ---------------------------------------------------------------------------------------
 
     def out_links(self, number: int, run: int) -> tuple[int, list[int]]:

@@ -76,6 +76,7 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
         sitemaps=_sitemaps(reader, facts.domain),
         lists=tuple(_list_words(known) for known in discovery_rows.lists_of(reader, row.id)),
+        archives=tuple(_archive_words(known) for known in discovery_rows.archives_of(reader, row.id)),
         unlinked=discovery_rows.count_by_origin(reader, row.id).get("sitemap", 0),
     )
 
@@ -84,7 +85,18 @@ def _list_words(known: discovery_rows.ListRow) -> str:
     words = f"{known.form}, up to {known.last:,}"
     if known.guesses:
         words += f"; {counted(known.guesses, 'page')} tried beyond the linked ones"
-    return words + (f", until {GUESSES_ENDED.get(known.ended_by, known.ended_by)}" if known.ended_by else "")
+    return words + _end_words(known)
+
+
+def _archive_words(known: discovery_rows.ListRow) -> str:
+    words = f"{known.form}: links show {known.last:,}"
+    if known.guesses:
+        words += f"; {known.guesses:,} tried without a link"
+    return words + _end_words(known)
+
+
+def _end_words(known: discovery_rows.ListRow) -> str:
+    return f", until {GUESSES_ENDED.get(known.ended_by, known.ended_by)}" if known.ended_by else ""
 
 
 def _sitemaps(reader: MapReader, domain: str) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ class DomainExplanation:
     sitemaps: tuple[str, ...] = ()  # in words, those that were read first
     unlinked: int = 0  # pages that only a sitemap names
     lists: tuple[str, ...] = ()  # lists over several pages, in words
+    archives: tuple[str, ...] = ()  # forms of archives that its links show, in words
 
     def known(self, **facts: Any) -> DomainExplanation:
         """The same with facts of the map."""
@@ -101,9 +102,10 @@ def _rows(facts: DomainExplanation) -> list[tuple[str, str]]:
     rows.append(("robots.txt", _robots_words(facts)))
     if facts.sitemaps:
         rows.append(("sitemaps", _sitemap_words(facts)))
-    if facts.lists:
-        more = [f"... and {len(facts.lists) - _SITEMAPS:,} more"] if len(facts.lists) > _SITEMAPS else []
-        rows.append(("lists", "\n".join([*(plain(line, 200) for line in facts.lists[:_SITEMAPS]), *more])))
+    for name, lines in (("lists", facts.lists), ("archives", facts.archives)):
+        if lines:
+            more = [f"... and {len(lines) - _SITEMAPS:,} more"] if len(lines) > _SITEMAPS else []
+            rows.append((name, "\n".join([*(plain(line, 200) for line in lines[:_SITEMAPS]), *more])))
     rows.append(("linked from", _links_words(facts)))
     return rows
 

@@ -117,6 +117,7 @@ def _links_words(facts: Explanation) -> str:
     if not facts.linked_from_total:
         origins = {
             "sitemap": "no page in the map: only a sitemap names it",
+            "archive": "no page in the map: it was tried, because addresses of other pages show it",
             "speculated": "no page in the map: it was tried, after the last page of its list",
         }
         return origins.get(facts.origin or "", "no page in the map (a seed, or its links are gone)")

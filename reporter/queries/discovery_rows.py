@@ -89,6 +89,20 @@ def lists_of(reader: MapReader, domain_id: int) -> list[ListRow]:
     return [ListRow(*row) for row in rows]
 
 
+def archives_of(reader: MapReader, domain_id: int) -> list[ListRow]:
+    """Forms of archives that a domain's links show; `last` is the number of such addresses."""
+    if not reader.has("archive_rules"):
+        return []
+    rows = reader.all(
+        "SELECT form, (SELECT count(*) FROM archive_pages a WHERE a.rule_id = r.id AND a.run = r.last_run),"
+        " (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = r.last_run),"
+        " iif(ended_run = last_run, ended_by, NULL)"
+        " FROM archive_rules r WHERE domain_id = ? ORDER BY 2 DESC, form LIMIT 50",
+        (domain_id,),
+    )
+    return [ListRow(*row) for row in rows]
+
+
 def count_by_origin(reader: MapReader, domain_id: int | None = None) -> dict[str, int]:
     """Pages that no link leads to, by origin; of one domain, or of the whole map."""
     if not has_origins(reader):

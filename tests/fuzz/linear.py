@@ -17,7 +17,7 @@ from functools import partial
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from crawler.model import page_claims, pagination, shown_text, urls
+from crawler.model import archives, page_claims, pagination, shown_text, urls
 from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
@@ -145,6 +145,10 @@ READERS: dict[str, dict[str, Reader]] = {
         "path": lambda text: pagination.label_next("https://a.test/", "https://a.test/", ["/page/2" + text], ()),
         "hrefs": lambda text: pagination.label_next("https://a.test/", "https://a.test/", text.split("/"), ()),
         "marks": data(lambda raw: html.extract(raw, None, "https://a.test/", 100, wants_next=True)),
+    },
+    "crawler.model.archives": {
+        "path": lambda text: archives.archives_shown("https://a.test/" + text[:2000]),
+        "long": lambda text: archives.archives_shown("https://a.test/" + text),
     },
     "crawler.visit.sitemap": {
         "text": data(lambda raw: sitemap.read_sitemap(b"https://a.test/\n" + raw)),

@@ -23,7 +23,7 @@ from backports import zstd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from crawler.model import pagination, urls
+from crawler.model import archives, pagination, urls
 from crawler.model.messages import Response
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
@@ -222,6 +222,8 @@ def label_lists(page_url: str, hrefs: list[str]) -> None:
     assert found is None or urls.domain_of(found[0]) == urls.domain_of(key)
     guess = pagination.page_beyond(key, [urls.normalize(key + href) for href in hrefs if "[" not in href])
     assert guess is None or guess != key
+    for archive in archives.archives_shown(key):
+        assert key.startswith((archive.url.rstrip("/") + "/", archive.url + "?"))
 
 
 TARGETS: dict[str, tuple[Callable[..., None], tuple[st.SearchStrategy[Any], ...]]] = {

@@ -129,10 +129,64 @@ def test_guesses_are_asked_for_as_the_site_writes_its_addresses(rules: Config) -
     assert tried == ["https://www.qa.test/news/page/4/", "https://www.qa.test/news/page/5/"]
 
 
+# -- archives ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dated(rules: Config) -> Config:
+    return replace(rules, discovery=DiscoverySettings(sitemaps=False, archives=True, pagination="speculate"))
+
+
+def posts(*months: str, lists: tuple[str, ...] = ()) -> Answers:
+    """A post of each month, linked from the front; the pages of the months in `lists` are there, with one post more."""
+    links = {SEED: tuple(f"https://qa.test/{month}/post" for month in months)}
+    links |= {f"https://qa.test/{month}/post": () for month in months}
+    for month in lists:
+        links |= {f"https://qa.test/{month}": (f"https://qa.test/{month}/lost",), f"https://qa.test/{month}/lost": ()}
+    return Answers(links)
+
+
+def test_archives_above_linked_pages_are_tried_the_latest_first_until_one_is_missing(dated: Config) -> None:
+    walked = walk(dated, posts("2020/01", "2021/02", "2022/03", lists=("2022/03",)))
+    assert walked.events() == [
+        ("guessed", "https://qa.test/2022"),
+        ("ended", "dead-link"),
+        ("guessed", "https://qa.test/2022/03"),
+        ("guessed", "https://qa.test/2021/02"),
+        ("ended", "dead-link"),
+    ]
+    found = dict(walked.ask("SELECT url, origin || ' ' || state || ' ' || depth FROM pages"))
+    assert found["https://qa.test/2022/03"] == "archive processed 0"
+    assert found["https://qa.test/2022/03/lost"] == "linked processed 0"
+    assert "https://qa.test/2020/01" not in found
+    assert walked.most_outstanding == 1
+
+
+def test_an_archive_that_is_linked_is_not_tried_and_there_is_a_bound(dated: Config) -> None:
+    answers = posts("2021/02", "2022/03", lists=("2021/02", "2022/03", "2022", "2021"))
+    answers.links[SEED] += ("https://qa.test/2022/03",)
+    few = replace(dated, discovery=replace(dated.discovery, max_archive_pages=2))
+    guessed = [address for event, address in walk(few, answers).events() if event == "guessed"]
+    assert guessed == ["https://qa.test/2022", "https://qa.test/2021"]
+
+
+def test_archives_are_off_by_default_and_only_of_quality_domains(rules: Config, dated: Config, tmp_path: Path) -> None:
+    assert walk(elsewhere(rules, tmp_path), posts("2022/03", lists=("2022/03",))).events() == []
+    assert walk(dated, Answers({SEED: ("https://one.test/2022/03/post",)})).events() == []
+
+
+def test_the_next_run_tries_archives_again(dated: Config) -> None:
+    walked = walk(dated, posts("2022/03", lists=("2022/03",)), runs=2)
+    half = len(walked.events()) // 2
+    assert walked.events()[:half] == walked.events()[half:]
+    assert walked.ask("SELECT visited_run FROM pages WHERE url = 'https://qa.test/2022/03/lost'") == [(2,)]
+
+
 def told(path: Path) -> tuple[Any, ...]:
     return (
         digest(path),
         tuple(sorted(rows(path, "SELECT form, ended_by FROM pagination_rules"))),
+        tuple(sorted(rows(path, "SELECT form, ended_by FROM archive_rules"))),
         tuple(sorted(rows(path, "SELECT url, origin, state, depth FROM pages"))),
         tuple(sorted(rows(path, "SELECT url, way, g.run FROM guesses g JOIN pages USING (id)"))),
     )
@@ -141,9 +195,12 @@ def told(path: Path) -> tuple[Any, ...]:
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.randoms(use_true_random=False), batch=st.integers(1, 9), linked=st.integers(3, 5))
 def test_any_order_of_visits_and_of_replay_gives_the_same_map(
-    rules: Config, tmp_path_factory: pytest.TempPathFactory, order: random.Random, batch: int, linked: int
+    dated: Config, tmp_path_factory: pytest.TempPathFactory, order: random.Random, batch: int, linked: int
 ) -> None:
+    rules = dated
     answers = site(linked, 7)
+    months = posts("2020/01", "2022/03", lists=("2020/01", "2022/03"))
+    answers.links |= {key: (*answers.links.get(key, ()), *hrefs) for key, hrefs in months.links.items()}
     calm = walk(elsewhere(rules, tmp_path_factory.mktemp("calm")), answers)
     other = walk(elsewhere(rules, tmp_path_factory.mktemp("other")), answers, order)
     assert told(other.map) == told(calm.map)

@@ -109,6 +109,7 @@ def test_pages_that_no_link_leads_to_are_found_and_told_apart(calm: Path) -> Non
     assert ends == [("https://ledger.press-garden.test/journal/page/{n}", "dead-link")]
     told = run("explain", "ledger.press-garden.test", "demo.toml", "--workspace", "workspace", cwd=calm).stdout
     assert "journal/page/{n}, up to 5; 2 pages tried beyond the linked ones, until one was not there" in told
+    assert "{year}/{month}: links show 2; 2 tried without a link, until one was not there" in told
     leaf = "https://ledger.press-garden.test/journal/page/4"
     told = run("explain", leaf, "demo.toml", "--workspace", "workspace", cwd=calm).stdout
     assert "no page in the map: it was tried, after the last page of its list" in told

@@ -47,6 +47,8 @@ _FIXED = {
         https://ledger.press-garden.test/1911/04/first-sheet
         https://ledger.press-garden.test/1911/05/damp-paper
         https://ledger.press-garden.test/1911/05/stuck-leaf
+        https://ledger.press-garden.test/1911/05
+        https://ledger.press-garden.test/1911/05/unsigned
         https://moss-notes.test/
         https://moss-notes.test/walls
         https://moss-notes.test/ponds
@@ -73,6 +75,8 @@ _FIXED = {
         https://moss-notes.test/walls/north
         https://winding-path.test/not-there
         https://ledger.press-garden.test/journal/page/5
+        https://ledger.press-garden.test/1911
+        https://ledger.press-garden.test/1911/04
     """,
     "failed": """
         https://tea-almanac.test/kitchen/stove
@@ -154,6 +158,9 @@ BALL = ("https://masked-ball.test/", "https://masked-ball.test/mirrors")
 # Pages that no link leads to, with the way to them.
 UNLINKED = {
     "https://tea-almanac.test/letters/unsent": "sitemap",
+    "https://ledger.press-garden.test/1911": "archive",
+    "https://ledger.press-garden.test/1911/05": "archive",
+    "https://ledger.press-garden.test/1911/04": "archive",
     "https://ledger.press-garden.test/journal/page/4": "speculated",
     "https://ledger.press-garden.test/journal/page/5": "speculated",
 }
