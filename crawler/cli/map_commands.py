@@ -329,6 +329,7 @@ def explain(
             show_default=False,
         ),
     ],
+    everything: Annotated[bool, typer.Option("--all", help="Name every page that links there.")] = False,
     as_json: JsonOption = False,
     run: RunOption = None,
     workspace: WorkspaceOption = None,
@@ -352,20 +353,20 @@ def explain(
     domain = _bare_domain(urls[0])
     if domain is not None:
         facts = explain_domain(config, database, domain)
-        _show_facts(facts, as_json)
+        _show_facts(facts, as_json, everything)
         return
     try:
-        found = explain_url(config, database, urls[0])
+        found = explain_url(config, database, urls[0], is_uncut=everything)
     except UrlError as problem:
         raise UsageError(f"{problem}; write the whole URL, like https://example.com/page") from None
-    _show_facts(found, as_json)
+    _show_facts(found, as_json, everything)
 
 
-def _show_facts(facts: Explanation | DomainExplanation, as_json: bool) -> None:
+def _show_facts(facts: Explanation | DomainExplanation, as_json: bool, is_uncut: bool) -> None:
     if as_json:
         typer.echo(facts.json(), nl=False)
     else:
-        show(facts.text())
+        show(facts.text(is_uncut=is_uncut))
 
 
 def _bare_domain(word: str) -> str | None:

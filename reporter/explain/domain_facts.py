@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -11,7 +12,7 @@ from reporter.escape import json_text
 from reporter.figures import Referrer, is_listed, whole_seconds
 
 VERSION = 1
-_SITEMAPS = 8  # that are named
+_SITEMAPS = 8  # of a domain, or its lists or archives, that are named
 GUESSES_ENDED = {  # the words of a recorded end
     "dead-link": "one was not there",
     "redirect": "one led elsewhere",
@@ -72,9 +73,9 @@ class DomainExplanation:
         shape = {"v": VERSION, "kind": "domain-explanation", "unicode": unicode_domain(self.domain), **fields}
         return json_text(shape)
 
-    def text(self) -> str:
+    def text(self, *, is_uncut: bool = False) -> str:
         lines = [domain_words(self.domain)]
-        for name, value in _rows(self):
+        for name, value in _rows(self, None if is_uncut else _SITEMAPS):
             first, *others = value.split("\n")
             lines += [f"  {name:<14}{first}", *(f"  {'':<14}{other}" for other in others)]
         config = PurePath(self.config).name if self.config else "my.toml"
@@ -82,7 +83,7 @@ class DomainExplanation:
         return "\n".join(lines) + "\n"
 
 
-def _rows(facts: DomainExplanation) -> list[tuple[str, str]]:
+def _rows(facts: DomainExplanation, most: int | None) -> list[tuple[str, str]]:
     rows = [("class", _class_words(facts))]
     if facts.note or facts.tags:
         rows.append(("note", " ".join([plain(facts.note), *(f"[{tag}]" for tag in facts.tags)]).strip()))
@@ -101,19 +102,22 @@ def _rows(facts: DomainExplanation) -> list[tuple[str, str]]:
         rows.append(("requests", f"{facts.requests:,} in run {facts.newest_run}{closed}"))
     rows.append(("robots.txt", _robots_words(facts)))
     if facts.sitemaps:
-        rows.append(("sitemaps", _sitemap_words(facts)))
+        rows.append(("sitemaps", _sitemap_words(facts, most)))
     for name, lines in (("lists", facts.lists), ("archives", facts.archives)):
         if lines:
-            more = [f"... and {len(lines) - _SITEMAPS:,} more"] if len(lines) > _SITEMAPS else []
-            rows.append((name, "\n".join([*(plain(line, 200) for line in lines[:_SITEMAPS]), *more])))
+            rows.append((name, "\n".join(_some(lines, most))))
     rows.append(("linked from", _links_words(facts)))
     return rows
 
 
-def _sitemap_words(facts: DomainExplanation) -> str:
-    lines = [plain(line, 200) for line in facts.sitemaps[:_SITEMAPS]]
-    if len(facts.sitemaps) > _SITEMAPS:
-        lines.append(f"... and {len(facts.sitemaps) - _SITEMAPS:,} more")
+def _some(lines: Sequence[str], most: int | None) -> list[str]:
+    shown = [plain(line, 200) for line in lines[:most]]
+    rest = len(lines) - len(shown)
+    return [*shown, f"... and {rest:,} more: explain --all"] if rest else shown
+
+
+def _sitemap_words(facts: DomainExplanation, most: int | None) -> str:
+    lines = _some(facts.sitemaps, most)
     if facts.unlinked:
         lines.append(f"{counted(facts.unlinked, 'page')} of the domain in no link, only there")
     return "\n".join(lines)

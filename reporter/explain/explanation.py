@@ -37,16 +37,16 @@ _PATHS = 50  # origins whose path is searched
 _WORDS = {LINK_FOLLOWED: "link", LINK_NOT_FOLLOWED: "nofollow", LINK_REDIRECT: "redirect"}
 
 
-def explain(config: Config, database: Path | None, url: str) -> Explanation:
-    """Everything about one URL."""
+def explain(config: Config, database: Path | None, url: str, *, is_uncut: bool = False) -> Explanation:
+    """Everything about one URL; with `is_uncut` all pages that link there."""
     key = normalize(url, config.crawler.tracking_parameters)
     if database is None or not Path(database).exists():
-        return _explain(config, None, url, key)
+        return _explain(config, None, url, key, is_uncut)
     with open_map(Path(database)) as reader:
-        return _explain(config, reader, url, key)
+        return _explain(config, reader, url, key, is_uncut)
 
 
-def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Explanation:
+def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_uncut: bool) -> Explanation:
     domain = domain_of(key)
     verdict = Classifier(config).classify(domain)
     rule_list = LIST_NAMES.get(verdict.klass)
@@ -55,7 +55,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str) -> Ex
     runs = overview.runs(reader) if reader else []
     wire = (page.wire_url or key) if page else wire_of(url)
     family = family_of(key, config.traps)
-    links, total = _links_here(reader, page)
+    links, total = _links_here(reader, page, None if is_uncut else _LINKS)
     following = discovery_rows.next_page_of(reader, page.id) if reader and page else None
     entry = discovery_rows.sitemap_entry(reader, page.id) if reader and page else None
     facts = Explanation(
@@ -159,11 +159,11 @@ def _depths(reader: MapReader | None, page: PageRow | None) -> tuple[OriginDepth
     return tuple(answer)
 
 
-def _links_here(reader: MapReader | None, page: PageRow | None) -> tuple[tuple[LinkHere, ...], int]:
+def _links_here(reader: MapReader | None, page: PageRow | None, most: int | None) -> tuple[tuple[LinkHere, ...], int]:
     if reader is None or page is None:
         return (), 0
     rows = one_page.linking_pages(reader, page.id, page.domain_id, page.seen_run)
-    first = list(itertools.islice(rows, _LINKS))
+    first = list(itertools.islice(rows, most))
     total = len(first) + sum(1 for _ in rows)
     urls = one_page.urls_of(reader, (number for number, _ in first))
     contexts = link_contexts(reader, ((number, page.id) for number, _ in first))

@@ -100,5 +100,5 @@ class Explanation:
         fields["class"] = fields.pop("klass")
         return json_text({"v": VERSION, "kind": "explanation", **fields})
 
-    def text(self) -> str:
-        return in_words(self)
+    def text(self, *, is_uncut: bool = False) -> str:
+        return in_words(self, is_uncut=is_uncut)

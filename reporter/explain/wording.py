@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 _LINKS_SHOWN = 6  # pages that link here
 
 
-def in_words(facts: Explanation) -> str:
-    """The whole text."""
+def in_words(facts: Explanation, *, is_uncut: bool = False) -> str:
+    """The whole text; with `is_uncut` all pages that link here."""
     rows: list[tuple[str, str]] = []
     if facts.wire != facts.key:
         rows.append(("asked for as", url_words(facts.wire, 200)))
     rows.append(("class", _class_words(facts)))
     if facts.is_known:
-        rows += _known_rows(facts)
+        rows += [*_known_rows(facts), ("linked from", _links_words(facts, None if is_uncut else _LINKS_SHOWN))]
     else:
         rows.append(("state", "never seen" if facts.newest_run else "never seen: nothing has been crawled yet"))
         if facts.trap:
@@ -77,7 +77,6 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
         why = "as the page itself says" if facts.next_by == "rel" else "by the number in its address"
         rows.append(("next page", f"{plain(facts.next_page, 200)} ({why})"))
     rows += _depth_rows(facts)
-    rows.append(("linked from", _links_words(facts)))
     return rows
 
 
@@ -113,7 +112,7 @@ def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
     return rows
 
 
-def _links_words(facts: Explanation) -> str:
+def _links_words(facts: Explanation, most: int | None) -> str:
     if not facts.linked_from_total:
         origins = {
             "sitemap": "no page in the map: only a sitemap names it",
@@ -123,11 +122,12 @@ def _links_words(facts: Explanation) -> str:
         return origins.get(facts.origin or "", "no page in the map (a seed, or its links are gone)")
     marks = {"link": "", "nofollow": "  (not followed)", "redirect": "  (redirect)"}
     lines = [counted(facts.linked_from_total, "page")]
-    for link in facts.linked_from[:_LINKS_SHOWN]:
+    shown = facts.linked_from[:most]
+    for link in shown:
         about = LinkContext(link.text, link.rel).words
         lines.append(url_words(link.url, 200) + marks[link.kind] + (f"  {plain(about)}" if about else ""))
-    if facts.linked_from_total > _LINKS_SHOWN:
-        lines.append(f"... and {counted(facts.linked_from_total - _LINKS_SHOWN, 'more page')}")
+    if facts.linked_from_total > len(shown):
+        lines.append(f"... and {counted(facts.linked_from_total - len(shown), 'more page')}: explain --all")
     return "\n".join(lines)
 
 

@@ -170,6 +170,13 @@ def test_an_archive_that_is_linked_is_not_tried_and_there_is_a_bound(dated: Conf
     assert guessed == ["https://qa.test/2022", "https://qa.test/2021"]
 
 
+def test_an_archive_that_is_there_and_leads_nowhere_is_tried_once(dated: Config) -> None:
+    answers = posts("2022/03")
+    answers.links["https://qa.test/2022"] = ()  # no page below it comes to light
+    guessed = [address for event, address in walk(dated, answers).events() if event == "guessed"]
+    assert guessed == ["https://qa.test/2022", "https://qa.test/2022/03"]
+
+
 def test_archives_are_off_by_default_and_only_of_quality_domains(rules: Config, dated: Config, tmp_path: Path) -> None:
     assert walk(elsewhere(rules, tmp_path), posts("2022/03", lists=("2022/03",))).events() == []
     assert walk(dated, Answers({SEED: ("https://one.test/2022/03/post",)})).events() == []

@@ -51,11 +51,14 @@ def test_who_links_here_is_counted_whole_and_shown_in_part(tmp_path: Path, rever
         url = f"https://{'q' if number < 25 else f's{number}'}.test/{number}"
         b.page(url)
         b.link(url, "https://popular.test/", FOLLOWED if number else NOT_FOLLOWED)
-    facts = explain(config_for(), b.save(reverse_index=reverse), "https://popular.test/")
+    database = b.save(reverse_index=reverse)
+    whole = explain(config_for(), database, "https://popular.test/", is_uncut=True)
+    assert len(whole.linked_from) == 50 and "more page" not in whole.text(is_uncut=True)
+    facts = explain(config_for(), database, "https://popular.test/")
     assert facts.linked_from_total == 50
     assert len(facts.linked_from) == 20
     assert {link.kind for link in facts.linked_from} == {"link", "nofollow"}
-    assert "50 pages" in facts.text() and "... and 44 more pages" in facts.text()
+    assert "50 pages" in facts.text() and "... and 44 more pages: explain --all" in facts.text()
 
 
 def test_a_page_of_an_earlier_run_says_so(tmp_path: Path) -> None:
