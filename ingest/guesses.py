@@ -1,9 +1,8 @@
 """Pages that are tried without a link: the guesses that the scheduler recorded, and what it needs for them.
 
 Which pages are members of a list, and which archives their addresses show, is noted as they become known, in quality
-domains alone. A guess is a page without a
-link, as those of a sitemap are; its end changes no page. Guesses are read here and never made, so a replay has those
-of the crawl, whatever the config says.
+domains alone. A guess is a page without a link, as those of a sitemap are; its end changes no page. Guesses are read
+here and never made, so a replay has those of the crawl, whatever the config says.
 """
 
 from __future__ import annotations

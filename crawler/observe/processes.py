@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -149,7 +150,7 @@ def _stage_process(
         plain(beat["started"], 40) if isinstance(beat.get("started"), str) else None,
         age,
         _facts(beat.get("facts")),
-        _standing(beat),
+        seconds_standing(beat),
     )
 
 
@@ -177,7 +178,8 @@ def _numbers(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if isinstance(value, int | float) and abs(value) < 2**63}
 
 
-def _standing(beat: dict[str, Any]) -> float | None:
+def seconds_standing(beat: Mapping[str, Any]) -> float | None:
+    """Seconds without progress, as the heartbeat told; None: no work was due."""
     since, at = beat.get("due_since_ns"), beat.get("beat_ns")
     return max(0, at - since) / 1e9 if isinstance(since, int) and isinstance(at, int) else None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from crawler.model.settings import ResilienceSettings
-from crawler.observe.processes import read_heartbeats
+from crawler.observe.processes import read_heartbeats, seconds_standing
 from crawler.resilience.stalls import MOST_STALLS, stall_words
 from crawler.supervise.watchdog import Usage, usage_of
 from crawler.workspace.door import Workspace
@@ -46,7 +46,8 @@ class StallWatch:
             silent = (now_ns - at) / 1e9
             if self._is_at_work(pid, seen[pid], silent):
                 silent /= AT_WORK
-            words = stall_words(silent, _standing(beat), self._settings.stall_after)
+            standing = None if beat.get("doing") == "paused" else seconds_standing(beat)
+            words = stall_words(silent, standing, self._settings.stall_after)
             if words is not None:
                 found.append((pid, words))
         self._last = seen
@@ -74,9 +75,3 @@ class StallWatch:
 def _number(beat: Mapping[str, Any], name: str) -> int:
     value = beat.get(name)
     return value if isinstance(value, int) else 0
-
-
-def _standing(beat: Mapping[str, Any]) -> float | None:
-    """Seconds without progress, as the heartbeat told; None: no work was due, or the stage is paused."""
-    since = _number(beat, "due_since_ns")
-    return (_number(beat, "beat_ns") - since) / 1e9 if since and beat.get("doing") != "paused" else None

@@ -1,15 +1,43 @@
-"""The line of a config file that holds a domain pattern, for `explain` to point at."""
+"""The entry of a config file that decides about a domain, and its line, for `explain` to point at."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TypedDict
 
 from crawler.config import checks
+from crawler.model.settings import Config
+from crawler.rules.lists import LIST_NAMES, Classifier
 
 _TABLE = re.compile(r"\s*\[\[\s*[\"']?([A-Za-z-]+)[\"']?\s*\]\]")
 _OTHER_TABLE = re.compile(r"\s*\[[^\[]")
 _DOMAIN = re.compile(r"""\s*["']?domain["']?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+
+
+class Ruling(TypedDict):
+    """Members that the explanations of URLs and of domains share."""
+
+    domain: str
+    klass: str
+    rule: str | None
+    rule_list: str | None
+    rule_line: int | None
+    config: str | None
+
+
+def ruling(config: Config, domain: str) -> Ruling:
+    """The class of a domain, and the entry that gives it."""
+    verdict = Classifier(config).classify(domain)
+    rule_list = LIST_NAMES.get(verdict.klass)
+    return Ruling(
+        domain=domain,
+        klass=str(verdict.klass),
+        rule=verdict.rule,
+        rule_list=rule_list,
+        rule_line=line_of(config.source, rule_list, verdict.rule) if rule_list and verdict.rule else None,
+        config=str(config.source) if config.source else None,
+    )
 
 
 def line_of(source: Path | None, list_name: str, pattern: str) -> int | None:

@@ -14,25 +14,18 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
 from crawler.model.states import PageState
-from crawler.rules.lists import LIST_NAMES, Classifier, EntryNotes
+from crawler.rules.lists import EntryNotes
 from reporter.candidates import REFERRERS, reasons, sample_referrers
-from reporter.explain.config_lines import line_of
+from reporter.explain.config_lines import ruling
 from reporter.explain.domain_facts import GUESSES_ENDED, DomainExplanation
 from reporter.queries import candidate_rows, discovery_rows, domain_links, one_page, overview
 
 
 def explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation:
     """Everything about one domain."""
-    verdict = Classifier(config).classify(domain)
-    rule_list = LIST_NAMES.get(verdict.klass)
     note = EntryNotes(config).of(domain)
     facts = DomainExplanation(
-        domain=domain,
-        klass=str(verdict.klass),
-        rule=verdict.rule,
-        rule_list=rule_list,
-        rule_line=line_of(config.source, rule_list, verdict.rule) if rule_list and verdict.rule else None,
-        config=str(config.source) if config.source else None,
+        **ruling(config, domain),
         note=note.note if note else "",
         tags=note.tags if note else (),
     )

@@ -20,10 +20,9 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import domain_of, normalize, wire_of
-from crawler.rules.lists import LIST_NAMES, Classifier
 from crawler.rules.traps import family_of, shape_error
 from crawler.visit import robots
-from reporter.explain.config_lines import line_of
+from reporter.explain.config_lines import ruling
 from reporter.explain.facts import Explanation, LinkHere, OriginDepth, PathStep, Robots
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
@@ -48,8 +47,6 @@ def explain(config: Config, database: Path | None, url: str, *, is_uncut: bool =
 
 def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_uncut: bool) -> Explanation:
     domain = domain_of(key)
-    verdict = Classifier(config).classify(domain)
-    rule_list = LIST_NAMES.get(verdict.klass)
     page = one_page.page_by_key(reader, key) if reader else None
     row = one_page.domain_by_name(reader, domain) if reader else None
     runs = overview.runs(reader) if reader else []
@@ -62,12 +59,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
         url=url,
         key=key,
         wire=wire,
-        domain=domain,
-        klass=str(verdict.klass),
-        rule=verdict.rule,
-        rule_list=rule_list,
-        rule_line=line_of(config.source, rule_list, verdict.rule) if rule_list and verdict.rule else None,
-        config=str(config.source) if config.source else None,
+        **ruling(config, domain),
         class_in_map=row[0].klass if row else None,
         is_known=page is not None,
         newest_run=runs[-1].id if runs else None,

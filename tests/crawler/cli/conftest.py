@@ -47,3 +47,11 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.
     """The demo, crawled with the real command."""
     folder = tmp_path_factory.mktemp("demo")
     return folder, sumi("demo", "--workers", "2", "-v", cwd=folder)
+
+
+@pytest.fixture
+def demo_folder(crawled: tuple[Path, subprocess.CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace of the crawled demo, as the current folder."""
+    folder = crawled[0] / "workspace" / "demo"
+    monkeypatch.chdir(folder)
+    return folder

@@ -119,20 +119,17 @@ def test_the_log_has_the_lines_of_the_specification(crawled: tuple[Path, subproc
 
 
 def test_a_crawl_killed_before_its_summary_only_gets_its_summary(
-    crawled: tuple[Path, subprocess.CompletedProcess[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    demo_folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = crawled[0] / "workspace" / "demo"
-    monkeypatch.chdir(folder)
-    mark = folder / "state" / "crawl.json"
+    mark = demo_folder / "state" / "crawl.json"
     assert orjson.loads(mark.read_bytes())["status"] == "done"
     mark.write_bytes(orjson.dumps({"v": 1, "status": "running", "before": "none"}))
-    (folder / "crawl-summary.md").unlink()
-    done = sumi("demo.toml", "--workspace", folder, cwd=folder)
+    (demo_folder / "crawl-summary.md").unlink()
+    done = sumi("demo.toml", "--workspace", demo_folder, cwd=demo_folder)
     assert done.returncode == 0, done.stderr
     assert "Run #1 is complete." in done.stdout, "not a second run"
-    assert (folder / "crawl-summary.md").exists()
+    assert (demo_folder / "crawl-summary.md").exists()
 
 
 def test_an_interrupted_crawl_exits_130_and_is_resumed(tmp_path: Path) -> None:

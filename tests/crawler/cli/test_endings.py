@@ -89,15 +89,12 @@ def test_a_crawl_folder_that_was_moved_as_a_whole_just_works(
 def test_an_empty_answer_says_so_and_names_what_there_is(
     words: tuple[str, ...],
     hint: str,
-    crawled: tuple[Path, subprocess.CompletedProcess[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    demo_folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = crawled[0] / "workspace" / "demo"
-    monkeypatch.chdir(folder)
     assert called(words[0], "demo.toml", *words[1:]) == 1
     assert hint in capsys.readouterr().err
-    assert not (folder / "x.db").exists()
+    assert not (demo_folder / "x.db").exists()
 
 
 def test_a_ca_file_without_a_certificate_is_named_at_the_dry_run(

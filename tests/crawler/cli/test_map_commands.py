@@ -35,13 +35,10 @@ def test_report_can_wait_for_the_end_of_the_run(
 
 
 def test_the_map_of_a_crawl_can_be_read(
-    crawled: tuple[Path, subprocess.CompletedProcess[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    demo_folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = crawled[0] / "workspace" / "demo"
-    monkeypatch.chdir(folder)
-    flags = ("--workspace", str(folder))
+    flags = ("--workspace", str(demo_folder))
     assert called("demo.toml", "--stats") == 0
     assert "Pages crawled" in capsys.readouterr().out
     assert called("stats", "sumi-ripple.db", "--json") == 0
