@@ -141,6 +141,7 @@ PURE_MODULES = {
     "reporter.export.formats",
     "reporter.figures",
     "reporter.map.communities",
+    "reporter.map.kept_places",
     "reporter.map.placement",
     "reporter.summary.ending",
     "reporter.summary.markdown",

@@ -19,6 +19,12 @@ def runs_folder(database: Path) -> Path:
     return database.with_name(f"{database.name}.runs")
 
 
+def live_database(path: Path) -> Path:
+    """The database that a map of a single run, or the copy, belongs to; any other path is its own."""
+    name = path.parent.name
+    return path.parent.with_name(name.removesuffix(".runs")) if name.endswith(".runs") else path
+
+
 def copy_path(database: Path) -> Path:
     """The place of the copy."""
     return runs_folder(database) / "completed.db"

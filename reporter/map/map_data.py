@@ -19,7 +19,7 @@ from crawler.model.shown_text import domain_words, plain, url_words
 from crawler.rules.lists import DomainClass
 from reporter import counting
 from reporter.figures import DomainFigures
-from reporter.map.placement import place
+from reporter.map.kept_places import Places, settle
 from reporter.queries import domain_links, overview
 from reporter.queries.rows import DomainRow
 from reporter.queries.sample_pages import sample_pages
@@ -45,9 +45,17 @@ class MapData:
     links: int
     links_known: int
 
+    def places(self) -> dict[str, tuple[float, float]]:
+        """The place of each domain."""
+        nodes = self.content["nodes"]
+        return {name: (x, y) for name, x, y in zip(nodes["name"], nodes["x"], nodes["y"], strict=True)}
 
-def map_data(database: Path, most: int = DEFAULT_DOMAINS) -> MapData:
-    """The map of the run that the database shows. Raises NoDatabase, NotAMap, NoSuchRun."""
+
+def map_data(database: Path, most: int = DEFAULT_DOMAINS, kept: Places[str] | None = None) -> MapData:
+    """The map of the run that the database shows. `kept` are places of an earlier map.
+
+    Raises NoDatabase, NotAMap, NoSuchRun.
+    """
     with open_map(database) as reader:
         run, _ = overview.shown_run(reader, None)
         rows = overview.domains(reader)
@@ -60,7 +68,7 @@ def map_data(database: Path, most: int = DEFAULT_DOMAINS) -> MapData:
         samples = sample_pages(reader, shown, run.id, SAMPLES)
     nodes = _nodes(shown, known, figures, linked, totals)
     nodes["pages"] = [[_page(*page) for page in samples.get(number, ())] for number in shown]
-    placed = place(nodes["r"], links)
+    placed = settle(nodes["name"], nodes["r"], links, kept or {})
     nodes["x"], nodes["y"] = ([round(value, 1) for value in values] for values in (placed.x, placed.y))
     nodes["group"] = placed.group
     content = {

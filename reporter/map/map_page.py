@@ -17,8 +17,10 @@ from typing import Any
 
 import orjson
 
+from crawler.database.completed_map import live_database
 from crawler.model.errors import SumiError
 from crawler.workspace.atomic import write_atomically
+from reporter.map.layout_file import keep_places, kept_places
 from reporter.map.map_data import DEFAULT_DOMAINS, MapData, map_data
 
 _START = """
@@ -34,12 +36,15 @@ class MapNotWritten(SumiError):
 
 def write_map(database: Path, target: Path, *, most: int = DEFAULT_DOMAINS) -> MapData:
     """Write the page; a reader sees the old one or the new one."""
-    found = map_data(database, most)
+    live = live_database(database)
+    found = map_data(database, most, kept_places(live))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, page(found.content).encode())
     except OSError as problem:
         raise MapNotWritten(f"cannot write {target}: {problem.strerror or problem}") from None
+    if live == database:
+        keep_places(database, found.places())
     return found
 
 

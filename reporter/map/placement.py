@@ -32,6 +32,7 @@ _NEIGHBOURS = (
 )  # of a seat in a sunflower, by number: Fibonacci's, and all small ones
 
 Link = tuple[int, int, int]  # from, to, links
+Springs = dict[tuple[int, int], float]
 
 
 class Placement(NamedTuple):
@@ -42,23 +43,40 @@ class Placement(NamedTuple):
 
 def place(radii: Sequence[float], links: Sequence[Link]) -> Placement:
     """Centres of discs with these radii. No two overlap."""
-    count = len(radii)
-    springs: defaultdict[tuple[int, int], float] = defaultdict(float)
+    springs = springs_of(links)
+    groups = groups_of(len(radii), springs)
+    if len(radii) <= MOST_BODIES:
+        x, y = _spread([radius + _LABEL_ROOM for radius in radii], springs)
+        return Placement(x, y, groups)
+    return _place_in_groups(radii, springs, groups)
+
+
+def springs_of(links: Sequence[Link]) -> Springs:
+    """The pull between two domains that link to each other: it grows with the logarithm of the links."""
+    springs: Springs = defaultdict(float)
     for source, target, number in links:
         if source != target:
             springs[min(source, target), max(source, target)] += log2(1 + number)
+    return springs
+
+
+def groups_of(count: int, springs: Springs) -> list[int]:
+    """The community of each domain; in a large map at most MOST_BODIES of them."""
     groups = communities(count, [(a, b, weight) for (a, b), weight in springs.items()])
-    if count <= MOST_BODIES:
-        x, y = _spread([radius + _LABEL_ROOM for radius in radii], springs)
-        return Placement(x, y, groups)
-    groups = _few(groups, springs)
-    return _place_in_groups(radii, springs, groups)
+    return groups if count <= MOST_BODIES else _few(groups, springs)
+
+
+def separated(x: Sequence[float], y: Sequence[float], radii: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Places near these at which no two discs overlap."""
+    moved_x, moved_y = list(x), list(y)
+    _separate(moved_x, moved_y, radii)
+    return moved_x, moved_y
 
 
 # -- a large map ------------------------------------------------------------------------------------------------
 
 
-def _few(groups: list[int], springs: dict[tuple[int, int], float]) -> list[int]:
+def _few(groups: list[int], springs: Springs) -> list[int]:
     """At most MOST_BODIES groups: the smallest join the one they are most linked with, or else each other."""
     sizes: defaultdict[int, int] = defaultdict(int)
     for group in groups:
@@ -77,7 +95,7 @@ def _few(groups: list[int], springs: dict[tuple[int, int], float]) -> list[int]:
     return [numbers.setdefault(group, len(numbers)) for group in final]
 
 
-def _place_in_groups(radii: Sequence[float], springs: dict[tuple[int, int], float], groups: list[int]) -> Placement:
+def _place_in_groups(radii: Sequence[float], springs: Springs, groups: list[int]) -> Placement:
     members: list[list[int]] = [[] for _ in range(max(groups) + 1)]
     for node in sorted(range(len(radii)), key=lambda node: (-radii[node], node)):
         members[groups[node]].append(node)
@@ -86,7 +104,7 @@ def _place_in_groups(radii: Sequence[float], springs: dict[tuple[int, int], floa
         max(hypot(x, y) + radii[node] for (x, y), node in zip(taken, nodes, strict=True))
         for taken, nodes in zip(seats, members, strict=True)
     ]
-    between: defaultdict[tuple[int, int], float] = defaultdict(float)
+    between: Springs = defaultdict(float)
     for (a, b), weight in springs.items():
         if groups[a] != groups[b]:
             between[min(groups[a], groups[b]), max(groups[a], groups[b])] += weight
@@ -125,9 +143,7 @@ def _scale_without_overlap(seats: list[tuple[float, float]], radii: Sequence[flo
     return scale
 
 
-def _outward(
-    springs: dict[tuple[int, int], float], groups: list[int], x: list[float], y: list[float]
-) -> dict[int, float]:
+def _outward(springs: Springs, groups: list[int], x: list[float], y: list[float]) -> dict[int, float]:
     """For nodes with links to other groups: the direction in which those lie."""
     pulls: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for (a, b), weight in springs.items():
@@ -164,7 +180,7 @@ def _turned(
 # -- springs ----------------------------------------------------------------------------------------------------
 
 
-def _spread(radii: Sequence[float], springs: dict[tuple[int, int], float]) -> tuple[list[float], list[float]]:
+def _spread(radii: Sequence[float], springs: Springs) -> tuple[list[float], list[float]]:
     """Bodies pushed apart by each other and pulled together by springs, then moved until none overlap."""
     count = len(radii)
     if not count:
