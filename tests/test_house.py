@@ -80,6 +80,9 @@ ALLOWED: dict[str, set[str]] = {
     "reporter.map": {
         *("crawler.model", "crawler.rules", "crawler.workspace", "crawler.database", "reporter", "reporter.queries"),
     },
+    "reporter.atlas": {
+        *("crawler.model", "crawler.rules", "crawler.database", "reporter.map", "reporter.explain", "reporter.queries"),
+    },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),
         *("reporter", "reporter.queries"),
@@ -128,6 +131,8 @@ PURE_MODULES = {
     "crawler.workspace.files.layout",
     "crawler.workspace.log",
     "crawler.workspace.seals",
+    "reporter.atlas.community_level",
+    "reporter.atlas.run_difference",
     "reporter.candidate_views",
     "reporter.counting",
     "reporter.diff.diff_views",

@@ -38,6 +38,14 @@ class NoSuchRun(NotAMap):
         self.path = path
 
 
+class NotOnMap(MapError):
+    """The map is fine, but it has no such page or domain."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(f"{name} is not on the map")
+        self.path = path
+
+
 class MapAway(MapError):
     """A live map is missing, not complete yet, or was replaced: open it again later and ask everything again."""
 
