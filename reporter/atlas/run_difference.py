@@ -13,10 +13,10 @@ def difference(
 ) -> dict[str, Any]:
     """The second level with the domains and links that only the first has, and a mark for each.
 
-    `nodes.change` and `link_changes` are 0 (in both), 1 (new) or 2 (vanished). A domain is where the second
-    level has it. The levels hold the most linked domains; `names_before` and `names_after` are all of them, so that a domain that is
-    only less linked does not count as vanished. A link counts as new or vanished if both its domains are in both levels
-    or it has a domain that is itself new or vanished.
+    `nodes.change` and `link_changes` are 0 (in both), 1 (new) or 2 (vanished). A domain is where the second level has
+    it. The levels hold the most linked domains; `names_before` and `names_after` are all of them, so that a domain that
+    is only less linked does not count as vanished. A link counts as new or vanished if both its domains are in both
+    levels, or one of them is itself new or vanished.
     """
     old, new = before["nodes"], after["nodes"]
     shown_after = set(new["name"])

@@ -4,7 +4,7 @@ The map has one writer, so the index is not in it. It is made of the map of a co
 file that replaces the old one when it is whole, under a stamp that names the run.
 
 The index holds which pages have a trigram, not where (`detail=none`): a third of the size. So a question asks for pages
-with all trigrams of a word, and the pages themselves decide whether they have the word. Figures: docs/web.md.
+with all trigrams of a word, and the pages themselves decide whether they have the word.
 """
 
 from __future__ import annotations
