@@ -57,6 +57,7 @@ ALLOWED: dict[str, set[str]] = {
             "crawler.database",
         ),
     },
+    "crawler.keep": {"crawler.model", "crawler.config", "crawler.workspace", "crawler.database"},
     "crawler.demo": {"crawler.workspace"},
     "crawler.cli": {"crawler.model"},
     "ingest.rules": {"crawler.model", "crawler.rules", "crawler.database"},

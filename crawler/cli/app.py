@@ -17,6 +17,7 @@ from crawler.cli import (
     crawl_commands,
     curator_commands,
     history_commands,
+    keeping_commands,
     map_commands,
     stage_commands,
 )
@@ -131,6 +132,18 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple map my.toml map.html",
 )(map_commands.draw_map)
 _command(short_help="Check that the crawl was polite.")(map_commands.audit)
+_command(
+    short_help="Copy a whole crawl while it goes on.",
+    epilog="\b\nExamples:\n  sumi-ripple backup /backups/monday my.toml\n  sumi-ripple backup /backups/monday --verify",
+)(keeping_commands.backup)
+_command(
+    short_help="Make a backup a crawl again.",
+    epilog="\b\nExample:\n  sumi-ripple restore /backups/monday --into crawl-2",
+)(keeping_commands.restore)
+_command(
+    short_help="Show what each part takes on disk.",
+    epilog="\b\nExample:\n  sumi-ripple storage my.toml",
+)(keeping_commands.storage)
 _command(
     short_help="Show what is running, paused or waiting, and why.",
     epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",

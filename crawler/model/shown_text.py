@@ -91,3 +91,13 @@ def text_words(text: str, most: int = MOST) -> str:
 
 def _name_words(name: str) -> str:
     return url_words(name) if "://" in name else domain_words(name)
+
+
+def size_words(number: int) -> str:
+    """A number of bytes for people: `12 MiB`."""
+    size = float(number)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:,.0f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} GiB"

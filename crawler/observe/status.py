@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains, open_breakers
-from crawler.model.shown_text import counted, domain_words
+from crawler.model.shown_text import counted, domain_words, size_words
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.left_words import left_facts, left_long
 from crawler.observe.live_text import duration
@@ -125,8 +125,8 @@ class Status:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
             lines.append((f"  next request: {domain_words(due[0])} {when}", ""))
         unread = self.backlog.results_bytes
-        jobs = f"{_size(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
-        results = f"{_size(unread)} of results to apply" if unread is not None else "no database yet"
+        jobs = f"{size_words(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
+        results = f"{size_words(unread)} of results to apply" if unread is not None else "no database yet"
         lines.append((f"  backlog: {jobs}, {results}", ""))
         broken = self.breakers[: self._most_listed]
         lines += [
@@ -175,15 +175,6 @@ def _stage_line(stage: StageProcess) -> tuple[str, str]:
     if isinstance(few, int) and few < _FEW_FILES:
         words += f", at most {stage.facts.get('most_domains')} domains at a time ({few} open files allowed)"
     return words, "red" if stage.is_stuck else ""
-
-
-def _size(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:,.0f} {unit}"
-        size /= 1024
-    return f"{size:,.1f} GiB"
 
 
 def _end_of(text: str, width: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crawler.workspace.door import Workspace
+from crawler.workspace.keeping import Keeping
 
 
 def open_workspace(root: Path) -> Workspace:
@@ -14,3 +15,10 @@ def open_workspace(root: Path) -> Workspace:
     )
 
     return FileWorkspace(root)
+
+
+def open_keeping(root: Path) -> Keeping:
+    """The same workspace as something to be kept: for backups, figures about its size, and what may be removed."""
+    from crawler.workspace.files.kept_files import KeptFiles
+
+    return KeptFiles(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,7 +14,10 @@ import pytest
 from crawler.database.digest import digest, parts
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
+from crawler.keep.restore import restore
 from crawler.model.states import PageState
+from crawler.observe.audit import audit
+from ingest.replay import replay
 from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.torture.run import torture
@@ -223,6 +227,30 @@ def test_the_map_of_a_replay_can_be_crawled_on_from(served: Served, calm: Path, 
     assert rows(tmp_path, "SELECT id, status FROM runs", "deeper.db") == [(1, "completed")]
     assert len(served.requests()) - seen < shallow, "what had been fetched is not asked for again"
     assert parts(tmp_path / "deeper.db") == parts(calm / "sumi-ripple.db")
+
+
+def test_a_backup_of_a_crawl_under_load_goes_on_elsewhere_after_a_kill(
+    served: Served, ample: Path, tmp_path: Path
+) -> None:
+    """Issue 19: backup under load, kill, restore elsewhere: same digest, audit clean."""
+    first, second, kept = tmp_path / "first", tmp_path / "second", tmp_path / "kept"
+    config = prepared(first, served, max_domain_requests=2000)
+    with started("crawl", config, "--workspace", "workspace", cwd=first):
+        eventually(lambda: pages_done(first) > 30, "some pages")
+        said = run("backup", kept, config, "--workspace", "workspace", "--verify", cwd=first).stdout
+        assert "Backed up run 1 (running)" in said and "is whole" in said
+        before = pages_done(first)
+    shutil.rmtree(first)
+    restored = restore(kept, second)
+    found = digest(second / "sumi-ripple.db")
+    assert restored.manifest.digest == found
+    replay(restored.config, second / "again.db")
+    assert digest(second / "again.db") == found, "results and map of a backup are of one moment"
+    assert 30 < pages_done(second) <= before < pages_done(ample)
+    run("crawl", "demo.toml", "--workspace", "workspace", cwd=second)
+    assert rows(second, "SELECT id, status FROM runs") == [(1, "completed")]
+    assert parts(second / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
+    assert audit(restored.config).is_clean
 
 
 def test_a_full_disk_ends_the_crawl_with_a_sentence_and_loses_nothing(
