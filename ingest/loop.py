@@ -338,12 +338,12 @@ def calm_collector() -> None:
     gc.set_threshold(1_000_000, 50, 50)
 
 
-def run_ingest(config: Config, *, drain: bool = False) -> int:
+def run_ingest(config: Config, *, drain: bool = False, is_supervised: bool = False) -> int:
     """The stage as a process, until its run is over, a stop is asked for, or (drain) nothing is left to read."""
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("ingest")
-    control = StageControl(workspace, "ingest")
+    control = StageControl(workspace, "ingest", is_supervised=is_supervised)
     control.install_signals()
     try:
         ingest = Ingest(config, control)
@@ -361,7 +361,7 @@ def run_ingest(config: Config, *, drain: bool = False) -> int:
     finally:
         control.close()
         role.release()
-    return 0
+    return control.exit_code if control.is_replaced and not drain else 0
 
 
 def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bool) -> None:
@@ -372,6 +372,8 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         started, frontier = time.monotonic(), ingest.store.counts["frontier"]
         taken = ingest.step()
         control.beat("running" if taken else "waiting")
+        if control.is_replaced and not drain:
+            return  # under another config the rest may be another batch
         if taken:
             if _BUSY <= taken < BATCH // 2:
                 until = started + gathering_time(frontier, ingest.store.counts["frontier"])

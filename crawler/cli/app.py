@@ -154,6 +154,10 @@ _command(
 )(control_commands.pause)
 _command(short_help="Resume after a pause.")(control_commands.resume)
 _command(short_help="Stop all stages, or one, after saving.")(control_commands.stop)
+_command(
+    short_help="Read the config again, without stopping the crawl.",
+    epilog="\b\nExample:\n  sumi-ripple reload my.toml",
+)(control_commands.reload)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The commands that control a crawl from outside, through flag files: pause, resume, stop; and its status."""
+"""The commands that control a crawl from outside: pause, resume, stop and reload; and its status."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ from crawler.model.errors import UsageError
 if TYPE_CHECKING:
     from crawler.observe.status import Status
     from crawler.workspace.door import Workspace
+    from crawler.workspace.reloads import Answer
+
+_ANSWER_PATIENCE = 10.0  # seconds
 
 TargetArgument = Annotated[
     list[str] | None,
@@ -176,6 +179,48 @@ def stop(target: TargetArgument = None, workspace: WorkspaceOption = None) -> No
         return
     _set_flag(place, "stop", stage)
     typer.echo(f"Told {', '.join(running) or 'the crawl'} to finish what is in flight, save and end")
+
+
+def reload(target: WorkspaceOfConfigArgument = None, workspace: WorkspaceOption = None) -> None:
+    """Read the config again: lists, scope, limits, delays and all else hold from the next batch on.
+
+    What changed is said. A config with a mistake changes nothing. A signal does the same: kill -HUP PID
+    """
+    from crawler.config.last_used import last_used_source
+    from crawler.observe.processes import observe
+    from crawler.workspace.reloads import order_reload
+
+    place, stage, _ = _target(target, workspace)
+    if stage:
+        raise UsageError(f"reload concerns all stages at once; omit {stage}")
+    source = last_used_source(place)
+    named = Path(target[0]).absolute() if target else source
+    if source is None or named is None:
+        raise UsageError(f"nothing has been crawled in {place.name}; there is no config to read again")
+    if not any(found.is_running for found in observe(place).stages) and not place.is_role_taken("supervisor"):
+        typer.echo(f"Nothing is running in {place.name}; the next start reads {named} anyway")
+        return
+    if named != source:
+        raise UsageError(f"the crawl in {place.name} was started with {source}, not with {named}")
+    load_config(source, Path(place.name))  # a mistake is best told here, to the one who made it
+    answer = _await_answer(place, order_reload(place))
+    if answer is None:
+        typer.echo(f"Told the stages in {place.name} to read {source}; they say in their logs what came of it")
+        return
+    for line in answer.lines:
+        typer.echo(line if line is answer.lines[0] else f"  {line}", err=not answer.is_taken)
+    if not answer.is_taken:
+        raise typer.Exit(1)
+
+
+def _await_answer(place: Workspace, token: str) -> Answer | None:
+    """The answer of the crawl, which looks for orders twice a second; None: there was none in a while."""
+    from crawler.workspace.reloads import reload_answer
+
+    deadline = time.monotonic() + _ANSWER_PATIENCE
+    while (answer := reload_answer(place, token)) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return answer
 
 
 def _set_flag(place: Workspace, word: str, stage: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,8 @@ def crawl(
     elif export_summary:
         write_summary_of(loaded)
     else:
-        raise typer.Exit(_crawl(replace(loaded, starts_next_run=next_run), verbose, quiet, fresh))
+        again = partial(_load_usable, config, workspace, workers)
+        raise typer.Exit(_crawl(replace(loaded, starts_next_run=next_run), verbose, quiet, fresh, load_again=again))
 
 
 def _require_usable(config: Config) -> None:
@@ -88,6 +90,13 @@ def _require_usable(config: Config) -> None:
     require_places(config)
 
 
+def _load_usable(path: Path, workspace: Path | None, workers: int | None) -> Config:
+    """The config as its file is now. Raises SumiError."""
+    loaded = load_config(path, workspace, workers)
+    _require_usable(loaded)
+    return loaded
+
+
 def _begin_to_start() -> None:
     """Let the stages' modules be imported while the config is read."""
     from crawler.supervise.stage_process import start_fork_server
@@ -95,7 +104,15 @@ def _begin_to_start() -> None:
     start_fork_server()
 
 
-def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: bool = False) -> int:
+def _crawl(
+    config: Config,
+    verbose: int,
+    quiet: bool,
+    fresh: bool,
+    *,
+    load_again: Callable[[], Config],
+    is_demo: bool = False,
+) -> int:
     """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
@@ -117,7 +134,7 @@ def _crawl(config: Config, verbose: int, quiet: bool, fresh: bool, *, is_demo: b
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
     close = partial(close_run, changes_of=changes_for_summary)
-    return run_crawl(config, close, is_fresh=fresh, verbosity=Verbosity(verbose, quiet))
+    return run_crawl(config, close, is_fresh=fresh, verbosity=Verbosity(verbose, quiet), load_again=load_again)
 
 
 def _show_dry_run(config: Config) -> None:
@@ -167,7 +184,8 @@ def demo(
         config = load_config(path, folder, workers)
         if not quiet:
             typer.echo(f"The demo is served on 127.0.0.1:{served.port}; its config is {path}")
-        code = _crawl(config, verbose, quiet, fresh, is_demo=True)
+        again = partial(_load_usable, path, folder, workers)
+        code = _crawl(config, verbose, quiet, fresh, load_again=again, is_demo=True)
         if keep_serving:
             _keep_serving(served.port, served.ca_path)
     raise typer.Exit(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -74,7 +76,7 @@ def schedule(
     prepare_stage(loaded, "scheduler")
     narrator = Narrator(loaded, "scheduler", quiet)
     narrator.start("releases jobs", "ingest")
-    raise typer.Exit(narrator.end(run_scheduler(loaded)))
+    raise typer.Exit(narrator.end(_with_reloads(loaded, partial(load_config, config, workspace), run_scheduler)))
 
 
 def fetch(
@@ -96,7 +98,8 @@ def fetch(
     prepare_stage(loaded, "fetcher")
     narrator = Narrator(loaded, "fetcher", quiet)
     narrator.start("visits released pages", "scheduler")
-    raise typer.Exit(narrator.end(run_fetchers(loaded, workers, log_level=level)))
+    again = partial(load_config, config, workspace, workers)
+    raise typer.Exit(narrator.end(run_fetchers(loaded, workers, log_level=level, load_again=again)))
 
 
 def ingest(
@@ -118,4 +121,17 @@ def ingest(
     prepare_stage(loaded, "ingest")
     narrator = Narrator(loaded, "ingest", quiet)
     narrator.start("applies results to the map", None if drain else "scheduler")
-    raise typer.Exit(narrator.end(run_ingest(loaded, drain=drain)))
+    work = partial(run_ingest, drain=drain)
+    raise typer.Exit(narrator.end(_with_reloads(loaded, partial(load_config, config, workspace), work)))
+
+
+def _with_reloads(config: Config, load_again: Callable[[], Config], work: Callable[[Config], int]) -> int:
+    """Do a stage's work, and again under the config as it is then, as long as it ends only for that."""
+    from crawler.supervise.reloading import ConfigReader
+    from crawler.workspace.control import REPLACED
+    from crawler.workspace.opening import open_workspace
+
+    reader = ConfigReader(load_again, open_workspace(config.workspace))
+    while (code := work(config)) == REPLACED:
+        config = reader.read(config) or config
+    return code

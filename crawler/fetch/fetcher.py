@@ -87,7 +87,7 @@ class Fetcher:
         """Work until the run is over or a stop is requested. 0: done, 1: could not go on, 130: interrupted."""
         self._workspace.prepare()
         role, self._name, number = _claim_name(self._workspace)
-        self._control = StageControl(self._workspace, "fetcher", self._name)
+        self._control = StageControl(self._workspace, "fetcher", self._name, is_supervised=True)
         self._is_main = install_signals  # a fetcher in a thread of another program leaves that one's timer alone
         if install_signals:
             self._control.install_signals()
@@ -112,7 +112,7 @@ class Fetcher:
             return 1
         if self._error is not None:
             return EXIT_MISTAKE
-        return 130 if self._control.signals else 0
+        return 0 if self._runs.is_completed and not self._control.signals else self._control.exit_code
 
     def _build(self, number: int) -> None:
         config, workspace, control = self._config, self._workspace, self._control

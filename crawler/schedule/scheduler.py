@@ -33,7 +33,7 @@ from crawler.schedule.job_release import JobReleaser, window_for
 from crawler.schedule.limit_counts import LimitCounts
 from crawler.schedule.page_guesses import PageGuesses
 from crawler.schedule.run_keeper import RunKeeper
-from crawler.workspace.control import StageControl
+from crawler.workspace.control import REPLACED, StageControl
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import BEGINNING
 from crawler.workspace.opening import open_workspace
@@ -307,12 +307,15 @@ class Scheduler:
         return True
 
 
-def run_scheduler(config: Config) -> int:
-    """The scheduler stage, until its run is completed or it is told to stop. Raises WorkspaceError."""
+def run_scheduler(config: Config, *, is_supervised: bool = False) -> int:
+    """The scheduler stage, until its run is completed or it is told to stop. Raises WorkspaceError.
+
+    Where it is only to be started again, under a changed config, the run goes on: it is not marked as interrupted.
+    """
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("scheduler")
-    control = StageControl(workspace, "scheduler")
+    control = StageControl(workspace, "scheduler", is_supervised=is_supervised)
     control.install_signals()
     is_told_to_stop = False
     try:
@@ -323,13 +326,13 @@ def run_scheduler(config: Config) -> int:
             while not scheduler.is_over:
                 control.wait_while_paused()
                 if control.should_stop():
-                    is_told_to_stop = True
+                    is_told_to_stop = control.exit_code != REPLACED
                     break
                 pause = scheduler.step(time.monotonic())
                 control.beat("running" if scheduler.run else "waiting for the map")
                 if pause and not scheduler.is_over:
                     control.wait(pause)
-            return 130 if control.signals else 0
+            return 0 if scheduler.is_over and not control.signals else control.exit_code
         finally:
             scheduler.shutdown(is_told_to_stop=is_told_to_stop)
     finally:

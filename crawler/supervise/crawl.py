@@ -34,6 +34,7 @@ from crawler.supervise.before_start import (
 )
 from crawler.supervise.exit_rules import EXIT_CODES, Outcome
 from crawler.supervise.fresh import move_aside
+from crawler.supervise.reloading import LoadAgain
 from crawler.supervise.stages import crawl_stages, run_ingest_stage
 from crawler.supervise.supervisor import Supervisor
 from crawler.supervise.suspension import remove_left_suspension
@@ -80,8 +81,12 @@ def crawl(
     *,
     is_fresh: bool = False,
     verbosity: Verbosity = Verbosity(),  # noqa: B008
+    load_again: LoadAgain | None = None,
 ) -> int:
-    """Crawl until the run is completed or the user stops it; returns the exit code. Raises SumiError."""
+    """Crawl until the run is completed or the user stops it; returns the exit code. Raises SumiError.
+
+    `load_again` reads the config's file once more, for a SIGHUP or `sumi-ripple reload`.
+    """
     workspace = open_workspace(config.workspace)
     workspace.prepare(is_to_be_cleared=is_fresh)
     role = take_supervision(workspace)
@@ -104,7 +109,7 @@ def crawl(
         _mark(workspace, "running")
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         closing = _Closing(config, close_run)
-        outcome = _supervise(config, workspace, verbosity, closing.begin)
+        outcome, config = _supervise(config, workspace, verbosity, closing.begin, load_again)
         if outcome is Outcome.COMPLETED:
             return _close(config, closing.close_run, verbosity)
         _say_stopped(config, close_run, verbosity, outcome)
@@ -118,14 +123,27 @@ def _seed_words(config: Config) -> str:
     return f"{len(config.quality):,} quality domain{'s'[: len(config.quality) != 1]}, {seeds:,} seed{'s'[: seeds != 1]}"
 
 
-def _supervise(config: Config, workspace: Workspace, verbosity: Verbosity, on_completed: Callable[[], None]) -> Outcome:
+def _supervise(
+    config: Config,
+    workspace: Workspace,
+    verbosity: Verbosity,
+    on_completed: Callable[[Config], None],
+    load_again: LoadAgain | None,
+) -> tuple[Outcome, Config]:
+    """The end of a crawl, and the config that it has by then."""
     level = level_of(verbosity.level, verbosity.is_quiet)
     with choose_view(is_quiet=verbosity.is_quiet, verbosity=verbosity.level) as view:
         try:
             stages = crawl_stages(config)
-            supervisor = Supervisor(config, workspace, stages, view, log_level=level, on_completed=on_completed)
+            supervisor = Supervisor(
+                *(config, workspace, stages, view),
+                log_level=level,
+                on_completed=lambda: on_completed(supervisor.config),
+                load_again=load_again,
+                specs_of=crawl_stages,
+            )
             configure(level, supervisor.say)
-            return supervisor.run()
+            return supervisor.run(), supervisor.config
         finally:
             configure(level)
 
@@ -158,8 +176,9 @@ class _Closing:
         self._thread: Thread | None = None
         self._ending: Ending | None = None
 
-    def begin(self) -> None:
+    def begin(self, config: Config) -> None:
         """The run is completed: write its summary."""
+        self._config = config
         self._thread = Thread(target=self._work, name="summary", daemon=True)
         self._thread.start()
 

@@ -11,7 +11,8 @@ EXPLAINED = 1  # the stage logged why it cannot go on; a restart would not help
 CRASHED = 70  # a bug; its traceback is kept, a restart may help
 INTERRUPTED = 130  # by SIGINT or SIGTERM, after saving
 TERMINATED = 143  # by a second SIGTERM
-GRACEFUL = frozenset({DONE, INTERRUPTED, TERMINATED})
+REPLACED = 75  # after saving, to be started again under another config
+GRACEFUL = frozenset({DONE, INTERRUPTED, TERMINATED, REPLACED})
 
 FIRST_PAUSE = 0.5  # seconds before a stage that died is restarted; doubles with every further death
 LONGEST_PAUSE = 30.0

@@ -87,6 +87,11 @@ class StageChild:
         """Send SIGTERM: finish what is in flight, save, end."""
         self._process.terminate()
 
+    def ask_to_be_replaced(self) -> None:
+        """Send SIGHUP: finish what is in flight, save, and end to be started again under another config."""
+        if self._process.pid is not None and self._process.is_alive():
+            os.kill(self._process.pid, signal.SIGHUP)
+
     def kill(self) -> None:
         self._process.kill()
 

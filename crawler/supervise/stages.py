@@ -46,7 +46,7 @@ def fetcher_count(config: Config, workers: int | None = None) -> int:
 def run_scheduler_stage(config: Config) -> int:
     from crawler.schedule.scheduler import run_scheduler
 
-    return run_scheduler(config)
+    return run_scheduler(config, is_supervised=True)
 
 
 def run_fetcher_stage(config: Config, index: int, workers: int) -> int:
@@ -59,4 +59,4 @@ def run_fetcher_stage(config: Config, index: int, workers: int) -> int:
 def run_ingest_stage(config: Config, drain: bool = False) -> int:
     from ingest.loop import run_ingest
 
-    return run_ingest(config, drain=drain)
+    return run_ingest(config, drain=drain, is_supervised=True)

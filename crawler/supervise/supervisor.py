@@ -7,6 +7,8 @@ deaths of a stage without progress in between.
 
 A stop goes down the pipeline: scheduler and fetchers first, then the ingest, which applies the results that they left.
 After a Ctrl-C each has a deadline (`exit_rules.kill_at`), and what is killed then is done again by the next start.
+
+SIGHUP reads the config again (`reloading`), unless the terminal is gone: then it is a Ctrl-C.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ from crawler.supervise.exit_rules import (
 )
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results, stage_progress
+from crawler.supervise.reloading import ConfigReader, LoadAgain
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
 from crawler.supervise.stall_watch import StallWatch
 from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
 from crawler.supervise.watchdog import Watchdog
+from crawler.workspace.control import has_terminal, is_terminal_gone
 from crawler.workspace.door import Workspace
 from crawler.workspace.runs import RunStatus, read_run, read_run_text
 
@@ -57,7 +61,7 @@ log = logging.getLogger("sumi.supervisor")
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
 _NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
 _STAGES_EVERY = 2.0  # seconds between looks for stages that stand still or have grown
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AGAIN = " A second Ctrl-C ends at once."
 
 
@@ -74,7 +78,9 @@ class _Stage:
     is_parked: bool = False  # stopped by its flag file
     asked_at: float | None = None  # when it was asked to end
     is_given_up: bool = False  # it did not, and was killed
-    is_killed: bool = False  # by the watchdog: no fault of its own
+    is_killed: bool = False  # by the watchdog, or to be replaced: no fault of its own
+    is_replaced: bool = False  # it was asked to end, and is to be started again under another config
+    is_surplus: bool = False  # the config wants fewer of its kind
 
     def waits_for_start(self) -> bool:
         return self.child is None and not self.is_over and not self.is_parked
@@ -87,6 +93,8 @@ class Supervisor:
     `owns_run`: these are all stages of a crawl, which ends with its run or by a stop flag. Otherwise the stages end by
     themselves, with a run that is supervised elsewhere or by a stop flag; only those that die are restarted.
     `on_completed` is called once the run is completed, in the map too, while the stages end.
+    `load_again` reads the config's file once more, and `specs_of` makes the stages of a config; without them a SIGHUP
+    is a Ctrl-C.
     """
 
     config: Config
@@ -97,6 +105,8 @@ class Supervisor:
     first_pause: float = FIRST_PAUSE
     owns_run: bool = True
     on_completed: Callable[[], None] = lambda: None
+    load_again: LoadAgain | None = None
+    specs_of: Callable[[Config], list[StageSpec]] | None = None
     signals: int = 0
     _stages: list[_Stage] = field(init=False)
     _phase: Phase = field(default=Phase.RUNNING, init=False)
@@ -109,6 +119,8 @@ class Supervisor:
         self._is_suspend_wanted = False
         self._is_watched = True
         self._interrupted_at: float | None = None  # when the first signal came
+        self._reader = ConfigReader(self.load_again, self.workspace) if self.load_again and self.specs_of else None
+        self._had_terminal = has_terminal()
         self._network_seen_at = self._stages_seen_at = 0.0
         self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
@@ -117,6 +129,7 @@ class Supervisor:
 
     def run(self) -> Outcome:
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
         previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._on_status_signal)
         previous[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend_signal)
         try:
@@ -146,6 +159,8 @@ class Supervisor:
             self._start_due_stages(now)
             if self.signals or (self.owns_run and self.workspace.is_flagged("stop")):
                 self._interrupt()
+        if self._phase is Phase.RUNNING and self._reader is not None and self._reader.is_due(now):
+            self._reload(self._reader)
         if self._is_status_wanted:
             self._say_status()
         if self._is_suspend_wanted:
@@ -176,6 +191,39 @@ class Supervisor:
         stage.started_at = now
         stage.asked_at = None
         stage.is_given_up = False
+        stage.is_replaced = False
+
+    # -- another config ------------------------------------------------------------------------------
+
+    def _reload(self, reader: ConfigReader) -> None:
+        """Read the config again; if it changed, let every stage end and start it again under the new one."""
+        config = reader.read(self.config)
+        if config is None or self.specs_of is None:
+            return
+        self.config, self.specs = config, self.specs_of(config)
+        for kind in dict.fromkeys(stage.spec.stage for stage in self._stages):
+            old = [stage for stage in self._stages if stage.spec.stage == kind and not stage.is_over]
+            new = [spec for spec in self.specs if spec.stage == kind]
+            for stage, spec in zip(old, new, strict=False):
+                stage.spec, stage.is_surplus = spec, False
+                self._ask_to_be_replaced(stage)
+            for stage in old[len(new) :]:
+                stage.is_surplus = True
+                self._ask_to_be_replaced(stage)
+            self._stages += [_Stage(spec) for spec in new[len(old) :]]
+        self._outages.close()
+        self._stalls = StallWatch(config.resilience, self.workspace)
+        self._outages = OutageWatch(config, self.workspace)
+        self._watchdog = Watchdog(config.network, self.workspace)
+
+    def _ask_to_be_replaced(self, stage: _Stage) -> None:
+        """Ask it to end after its batch. It is asked again if it had been before: it may be about another config."""
+        if stage.child is not None:
+            stage.is_killed = stage.is_replaced = True
+            stage.asked_at = time.monotonic()
+            stage.child.ask_to_be_replaced()
+        elif stage.is_surplus:
+            stage.is_over = True
 
     # -- watching ------------------------------------------------------------------------------------
 
@@ -284,6 +332,8 @@ class Supervisor:
                 verdict = judge_exit(stage.spec.stage, code, situation)
                 if stage.is_killed and situation.is_undisturbed and verdict is not Verdict.FAIL_ALL:
                     verdict = Verdict.RESTART  # it was replaced; how it ended does not matter
+                if stage.is_surplus and situation.is_undisturbed:
+                    verdict = Verdict.OVER
                 self._act_on(verdict, stage, code, now)
 
     def _situation(self, stage: _Stage) -> Situation:
@@ -363,7 +413,8 @@ class Supervisor:
 
     def _ask_to_end(self, stages: Iterable[_Stage]) -> None:
         for stage in stages:
-            if stage.child is not None and stage.asked_at is None:
+            if stage.child is not None and (stage.asked_at is None or stage.is_replaced):
+                stage.is_replaced = False
                 stage.asked_at = time.monotonic()
                 stage.child.ask_to_end()
 
@@ -477,6 +528,12 @@ class Supervisor:
         self.signals += 1
         if self._interrupted_at is None:
             self._interrupted_at = time.monotonic()
+
+    def _on_hangup(self, number: int, frame: FrameType | None) -> None:
+        if self._reader is None or is_terminal_gone(self._had_terminal):
+            self._on_signal(number, frame)
+        else:
+            self._reader.is_wanted = True
 
     def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
         self._is_status_wanted = True

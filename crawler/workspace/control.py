@@ -19,20 +19,31 @@ import orjson
 from crawler.resilience.stalls import Progress, Work, after
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
+from crawler.workspace.reloads import ReloadWatch
+
+REPLACED = 75  # exit code of a stage that ended only to be started again, under the config as it is now
 
 _READ_FLAGS_EVERY = 0.25  # seconds
 _BEAT_EVERY = 1.0  # seconds
 
 
 class StageControl:
-    """The control of one stage process. `stage` names its flags, `name` this process (`fetcher-02`)."""
+    """The control of one stage process. `stage` names its flags, `name` this process (`fetcher-02`).
 
-    def __init__(self, workspace: Workspace, stage: str, name: str | None = None) -> None:
+    `is_supervised`: a supervisor passes orders to read the config on, as SIGHUP. Else this process heeds them itself.
+    """
+
+    def __init__(
+        self, workspace: Workspace, stage: str, name: str | None = None, *, is_supervised: bool = False
+    ) -> None:
         self.workspace = workspace
         self.stage = stage
         self.name = name or stage
         self.bell = workspace.bell(self.name)
         self.signals = 0
+        self.is_replaced = False  # it is to end, and to be started again
+        self._orders = None if is_supervised else ReloadWatch(workspace)
+        self._had_terminal = has_terminal()
         self._flags_read_at = 0.0
         self._paused = False
         self._stopped = False
@@ -43,14 +54,24 @@ class StageControl:
         self._progress = Progress()
 
     def install_signals(self) -> None:
-        """First SIGINT or SIGTERM: finish the work in flight. Second: exit at once. SIGUSR1: print the status."""
+        """First SIGINT or SIGTERM: finish the work in flight. Second: exit at once. SIGUSR1: print the status.
+
+        SIGHUP: end with the code `REPLACED` after the batch under way; but if the terminal is gone, as SIGTERM.
+        """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_stop_signal)
+        signal.signal(signal.SIGHUP, self._on_hangup)
         signal.signal(signal.SIGUSR1, self._on_status_signal)
 
     def should_stop(self) -> bool:
+        """Is this process to finish, save and end? `is_replaced`: only to be started again."""
         self._read_flags()
-        return self._stopped or self.signals > 0
+        return self._stopped or self.signals > 0 or self.is_replaced
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a stage that has done what it was told to do."""
+        return 130 if self.signals else REPLACED if self.is_replaced and not self._stopped else 0
 
     def is_paused(self) -> bool:
         self._read_flags()
@@ -104,6 +125,7 @@ class StageControl:
         self._flags_read_at = now
         self._paused = self.workspace.is_flagged("pause", self.stage)
         self._stopped = self.workspace.is_flagged("stop", self.stage)
+        self.is_replaced = self.is_replaced or (self._orders is not None and self._orders.is_ordered())
 
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1
@@ -111,6 +133,27 @@ class StageControl:
             os._exit(130 if number == signal.SIGINT else 143)
         self.workspace.ring(self.name)
 
+    def _on_hangup(self, number: int, frame: FrameType | None) -> None:
+        if is_terminal_gone(self._had_terminal):
+            self._on_stop_signal(number, frame)
+        else:
+            self.is_replaced = True
+            self.workspace.ring(self.name)
+
     def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
         sys.stderr.write(orjson.dumps(self.status(), option=orjson.OPT_INDENT_2).decode() + "\n")
         sys.stderr.flush()
+
+
+def has_terminal() -> bool:
+    """Has this process a controlling terminal?"""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def is_terminal_gone(had_terminal: bool) -> bool:
+    """What a SIGHUP means: True for the end of the terminal, which the kernel takes away before it sends the signal."""
+    return had_terminal and not has_terminal()

@@ -83,6 +83,12 @@ BAD: list[tuple[str, ...]] = [
     ("storage", "none.toml"),
     ("storage", "binary.toml"),
     ("storage", "my.toml", "x"),
+    ("reload", "none.toml"),
+    ("reload", "binary.toml"),
+    ("reload", "my.toml", "ingest"),
+    ("reload", "my.toml", "other.toml"),
+    ("reload", "odd"),
+    ("reload", "my.toml"),  # nothing was ever crawled there
     ("init", "my.toml", "--from", "list.txt"),
     ("init", "new.toml", "--from", "none.txt"),
     ("init", "new.toml", "--from", "folder.toml"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.model.errors import UsageError
 from crawler.model.settings import Config, OutputSettings, ResilienceSettings
 from crawler.observe.live_view import QuietView
 from crawler.observe.logs import configure
@@ -24,6 +25,7 @@ from crawler.supervise.stall_watch import StallWatch
 from crawler.supervise.supervisor import Supervisor
 from crawler.supervise.watchdog import Usage
 from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.reloads import order_reload, reload_answer
 from tests.crawler.supervise import small_stages
 from tests.crawler.supervise.small_stages import notes
 
@@ -385,3 +387,86 @@ def test_any_other_stage_that_outgrew_its_memory_ends_the_crawl_with_70(root: Pa
     assert made.run() is Outcome.BROKEN
     assert notes(root) == ["ingest started", "ingest ended"], "it finished what was durable"
     assert any("max-memory" in line for line in view.said)
+
+
+# -- another config ---------------------------------------------------------------------------------------------
+
+
+def _reloading(
+    root: Path, view: Watching, load: Callable[[], Config], specs_of: Callable[[Config], list[StageSpec]]
+) -> Supervisor:
+    made = make(root, [], view)
+    made.config = replace(made.config, source=root / "my.toml")
+    return Supervisor(
+        *(made.config, FileWorkspace(root), specs_of(made.config), view),
+        log_level=logging.INFO,
+        load_again=load,
+        specs_of=specs_of,
+    )
+
+
+def _stages_of(root: Path) -> Callable[[Config], list[StageSpec]]:
+    """Stages whose names tell of their config: fetchers as many as it wants workers."""
+
+    def specs_of(config: Config) -> list[StageSpec]:
+        depth, count = config.crawler.max_depth, config.crawler.workers or 2
+        fetchers = [sound(root, f"fetcher {number} at depth {depth}", "fetcher") for number in range(count)]
+        return [sound(root, f"ingest at depth {depth}", "ingest"), *fetchers]
+
+    return specs_of
+
+
+def test_sighup_starts_every_stage_again_under_the_new_config_and_says_what_changed(root: Path) -> None:
+    config = Config(workspace=root, output=OutputSettings(root.parent / "map.db", root.parent / "summary.md"))
+    changed = replace(config, crawler=replace(config.crawler, max_depth=7, workers=3))
+    first = tuple(f"{name} at depth 3 started" for name in ("ingest", "fetcher 0", "fetcher 1"))
+    again = tuple(f"{name} at depth 7 started" for name in ("ingest", "fetcher 0", "fetcher 1", "fetcher 2"))
+    view = Watching(
+        root,
+        (first, lambda: os.kill(os.getpid(), signal.SIGHUP)),
+        (again, lambda: os.kill(os.getpid(), signal.SIGINT)),
+    )
+    made = _reloading(root, view, lambda: changed, _stages_of(root))
+    assert made.run() is Outcome.INTERRUPTED
+    assert made.config == changed
+    assert any("crawler.max-depth: 3 → 7" in line for line in view.said)
+    assert [line for line in notes(root) if line.endswith("at depth 7 ended")], "they were told to end, not killed"
+
+
+def test_fewer_workers_after_a_reload_leave_fewer_fetchers(root: Path) -> None:
+    config = Config(workspace=root, output=OutputSettings(root.parent / "map.db", root.parent / "summary.md"))
+    changed = replace(config, crawler=replace(config.crawler, max_depth=7, workers=1))
+    first = tuple(f"{name} at depth 3 started" for name in ("ingest", "fetcher 0", "fetcher 1"))
+    again = tuple(f"{name} at depth 7 started" for name in ("ingest", "fetcher 0"))
+    view = Watching(
+        root,
+        (first, lambda: os.kill(os.getpid(), signal.SIGHUP)),
+        (again, lambda: os.kill(os.getpid(), signal.SIGINT)),
+    )
+    assert _reloading(root, view, lambda: changed, _stages_of(root)).run() is Outcome.INTERRUPTED
+    assert sorted(line for line in notes(root) if line.endswith("at depth 7 started")) == sorted(again)
+
+
+def test_a_config_that_cannot_be_used_changes_nothing_and_an_order_is_answered(root: Path) -> None:
+    def refuse() -> Config:
+        raise UsageError("my.toml has 1 mistake")
+
+    tokens: list[str] = []
+    first = tuple(f"{name} at depth 3 started" for name in ("ingest", "fetcher 0", "fetcher 1"))
+    view = Watching(root, (first, lambda: tokens.append(order_reload(FileWorkspace(root)))))
+
+    def end_when_answered(line: str) -> None:
+        view.said.append(line)
+        if "not reloaded" in line:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    view.say = end_when_answered  # type: ignore[method-assign]
+    made = _reloading(root, view, refuse, _stages_of(root))
+    configure(logging.INFO, view.say)
+    before = made.config
+    assert made.run() is Outcome.INTERRUPTED
+    assert made.config == before
+    answer = reload_answer(FileWorkspace(root), tokens[0])
+    assert answer is not None and not answer.is_taken
+    assert answer.lines == ("The config was not reloaded, and nothing has changed: my.toml has 1 mistake",)
+    assert sorted(line for line in notes(root) if line.endswith("started")) == sorted(first)
