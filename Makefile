@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl test lint bench bench-growth bench-hostile torture fuzz fuzz-linear clean
+.PHONY: help setup crawl test lint bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -50,6 +50,9 @@ bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the m
 
 bench-hostile: $(STAMP) ## measure honest sites beside hostile ones against honest sites alone (four minutes)
 	@$(BIN)/python -m benchmarks.hostile_sites $(if $(ONLY),--only "$(ONLY)")
+
+bench-reading: $(STAMP) ## measure what reading a page costs, step by step (SITES="dir dir")
+	@$(BIN)/python -m benchmarks.reading $(SITES)
 
 torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps (OUTAGES=1: the network fails too)
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages)

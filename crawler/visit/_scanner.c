@@ -201,6 +201,8 @@ typedef struct {
 /* Links with one address that are reported; the first ones say most of it. */
 #define MOST_USES 4
 #define LONGEST_REL 512 /* bytes as written */
+#define MOST_DIGITS 7   /* of a page's number */
+#define LONGEST_WORD 16 /* bytes of a word for a page */
 
 /* Set in the hash of what is only the beginning of an address, so that it is never the same as a whole one. */
 #define CUT (UINT64_C(1) << 62)
@@ -323,6 +325,8 @@ typedef struct {
     Slice title, base; /* text is NULL where there is none */
     PyObject *addresses, *elements;
     PyObject *links; /* NULL: they are not asked for */
+    PyObject *numbered, *marked; /* numbers of addresses: may be pages of lists; rel=next. NULL: not asked for */
+    PyObject *list_words;
     Py_ssize_t left_out;
     Seen seen;
     Entry *added; /* of the address that was just added; valid until the next one is */
@@ -542,6 +546,114 @@ clean(Scan *scan, Slice *href)
 }
 
 static int
+append_number(PyObject *list, Py_ssize_t number)
+{
+    PyObject *value = PyLong_FromSsize_t(number);
+    if (value == NULL) {
+        return -1;
+    }
+    int failed = PyList_Append(list, value);
+    Py_DECREF(value);
+    return failed;
+}
+
+static int
+is_digit(byte c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Is a name among the words that name the pages of lists? Digits at its end do not count. */
+static int
+is_list_word(Scan *scan, const byte *name, size_t length)
+{
+    char word[LONGEST_WORD];
+    while (length > 0 && is_digit(name[length - 1])) {
+        length--;
+    }
+    if (length == 0 || length > LONGEST_WORD) {
+        return 0;
+    }
+    for (size_t i = 0; i < length; i++) {
+        byte c = lower(name[i]);
+        if (c != '_' && (c < 'a' || c > 'z')) {
+            return 0;
+        }
+        word[i] = (char)c;
+    }
+    PyObject *text = PyUnicode_FromStringAndSize(word, (Py_ssize_t)length);
+    int found = text == NULL ? -1 : PySet_Contains(scan->list_words, text);
+    Py_XDECREF(text);
+    return found;
+}
+
+/* Has a query a parameter with a word for a page, and a number? */
+static int
+is_numbered_query(Scan *scan, const byte *at, const byte *end)
+{
+    while (at < end) {
+        const byte *part_end = memchr(at, '&', (size_t)(end - at));
+        part_end = part_end == NULL ? end : part_end;
+        const byte *number = part_end;
+        while (number > at && is_digit(number[-1])) {
+            number--;
+        }
+        size_t digits = (size_t)(part_end - number);
+        if (digits >= 1 && digits <= MOST_DIGITS && number > at && number[-1] == '=') {
+            int found = is_list_word(scan, at, (size_t)(number - 1 - at));
+            if (found != 0) {
+                return found;
+            }
+        }
+        at = part_end + 1;
+    }
+    return 0;
+}
+
+/* Ends a path with a number that a word for a page names, or is it nothing but a number? */
+static int
+is_numbered_path(Scan *scan, const byte *start, const byte *end)
+{
+    if (end > start && end[-1] == '/') {
+        end--;
+    }
+    static const char *const SUFFIXES[] = {".html", ".htm", ".php"};
+    const byte *after = end;
+    for (int i = 0; i < 3 && after == end; i++) {
+        size_t length = strlen(SUFFIXES[i]);
+        if ((size_t)(end - start) > length && is_text(end - length, length, SUFFIXES[i])) {
+            after = end - length;
+        }
+    }
+    const byte *number = after;
+    while (number > start && is_digit(number[-1])) {
+        number--;
+    }
+    size_t digits = (size_t)(after - number), before = (size_t)(number - start);
+    if (digits == 0 || digits > MOST_DIGITS) {
+        return 0;
+    }
+    if (before == 0 || (before == 2 && memcmp(start, "./", 2) == 0) || (before == 3 && memcmp(start, "../", 3) == 0)) {
+        return 1;
+    }
+    const byte *word_end = number[-1] == '/' || number[-1] == '_' || number[-1] == '-' ? number - 1 : number;
+    const byte *word = word_end;
+    while (word > start && word[-1] != '/') {
+        word--;
+    }
+    return is_list_word(scan, word, (size_t)(word_end - word));
+}
+
+static int
+may_be_numbered(Scan *scan, Slice address)
+{
+    const byte *start = address.text, *end = start + address.length;
+    const byte *query = memchr(start, '?', address.length);
+    int found = query == NULL ? 0 : is_numbered_query(scan, query + 1, end);
+    return found != 0 ? found : is_numbered_path(scan, start, query == NULL ? end : query);
+}
+
+static int
 add_address(Scan *scan, Slice href, int is_cut)
 {
     scan->added = NULL;
@@ -572,6 +684,11 @@ add_address(Scan *scan, Slice href, int is_cut)
         }
         int failed = PyList_Append(scan->addresses, text);
         Py_DECREF(text);
+        if (!failed && scan->numbered != NULL) {
+            int is_numbered = may_be_numbered(scan, href);
+            failed = is_numbered <= 0 ? is_numbered
+                                      : append_number(scan->numbered, PyList_GET_SIZE(scan->addresses) - 1);
+        }
         if (failed) {
             return -1;
         }
@@ -667,27 +784,6 @@ end_link(Scan *scan, const byte *end)
     return failed;
 }
 
-/* An `<a>` whose content begins at a place, or which has none. A link inside of another one ends that. */
-static int
-anchor(Scan *scan, const byte *start, const Values *values, const byte *content, int has_no_content)
-{
-    if (scan->templates) {
-        return 0;
-    }
-    if (end_link(scan, start) < 0) {
-        return -1;
-    }
-    if ((values->set & (BIT(HREF) | BIT(DOWNLOAD))) == BIT(HREF)) {
-        if (add_href(scan, values->value[HREF]) < 0 || begin_link(scan, content, values) < 0) {
-            return -1;
-        }
-        if (has_no_content && end_link(scan, content) < 0) {
-            return -1;
-        }
-    }
-    return report(scan, start, A, values);
-}
-
 /* Is a word among those of a value, which spaces part? */
 static int
 has_word(Scan *scan, Slice value, const char *word)
@@ -711,6 +807,40 @@ has_word(Scan *scan, Slice value, const char *word)
     return 0;
 }
 
+/* Notes that the address that was just added is marked with rel=next, if that is asked for. */
+static int
+mark_next(Scan *scan, const Values *values)
+{
+    if (scan->marked == NULL || !(values->set & BIT(REL)) || scan->added == NULL || scan->added->number < 0) {
+        return 0;
+    }
+    Py_ssize_t number = scan->added->number; /* resolving the rel adds no address */
+    int is_next = has_word(scan, values->value[REL], "next");
+    return is_next <= 0 ? is_next : append_number(scan->marked, number);
+}
+
+/* An `<a>` whose content begins at a place, or which has none. A link inside of another one ends that. */
+static int
+anchor(Scan *scan, const byte *start, const Values *values, const byte *content, int has_no_content)
+{
+    if (scan->templates) {
+        return 0;
+    }
+    if (end_link(scan, start) < 0) {
+        return -1;
+    }
+    if ((values->set & (BIT(HREF) | BIT(DOWNLOAD))) == BIT(HREF)) {
+        if (add_href(scan, values->value[HREF]) < 0 || mark_next(scan, values) < 0 ||
+            begin_link(scan, content, values) < 0) {
+            return -1;
+        }
+        if (has_no_content && end_link(scan, content) < 0) {
+            return -1;
+        }
+    }
+    return report(scan, start, A, values);
+}
+
 static int
 link_element(Scan *scan, const byte *start, const Values *values)
 {
@@ -724,7 +854,7 @@ link_element(Scan *scan, const byte *start, const Values *values)
     if (is_page <= 0) {
         return is_page;
     }
-    if (end_link(scan, start) < 0 || add_href(scan, values->value[HREF]) < 0) {
+    if (end_link(scan, start) < 0 || add_href(scan, values->value[HREF]) < 0 || mark_next(scan, values) < 0) {
         return -1;
     }
     return begin_link(scan, start, values) < 0 ? -1 : end_link(scan, start);
@@ -1324,9 +1454,9 @@ scan_pages(PyObject *module, PyObject *args)
     int has_links;
     memset(&scan, 0, sizeof scan);
     scan.open_link = -1;
-    if (!PyArg_ParseTuple(args, "y*npO!O(nnnn)pO:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
+    if (!PyArg_ParseTuple(args, "y*npO!O(nnnn)pOO:scan", &data, &scan.most, &scan.is_xml, &PyTuple_Type, &names,
                           &scan.refresh, &scan.longest_address, &scan.longest_value, &scan.most_elements,
-                          &scan.longest_text, &has_links, &scan.in_attribute)) {
+                          &scan.longest_text, &has_links, &scan.list_words, &scan.in_attribute)) {
         return NULL;
     }
     PyObject *found = NULL;
@@ -1340,16 +1470,19 @@ scan_pages(PyObject *module, PyObject *args)
     scan.text = PyMem_Malloc((size_t)scan.longest_text + 1);
     scan.addresses = PyList_New(0);
     scan.elements = PyList_New(0);
-    PyObject *links = PyList_New(0);
+    PyObject *links = PyList_New(0), *numbered = PyList_New(0), *marked = PyList_New(0);
     scan.links = has_links ? links : NULL;
+    int has_lists = scan.list_words != Py_None;
+    scan.numbered = has_lists ? numbered : NULL;
+    scan.marked = has_lists ? marked : NULL;
     if (scan.text == NULL) {
         PyErr_NoMemory();
-    } else if (scan.addresses != NULL && scan.elements != NULL && links != NULL && ask_for(&scan, names) == 0 &&
-               run(&scan) == 0) {
+    } else if (scan.addresses != NULL && scan.elements != NULL && links != NULL && numbered != NULL && marked != NULL &&
+               ask_for(&scan, names) == 0 && run(&scan) == 0) {
         PyObject *title = bytes_or_none(scan.title), *base = bytes_or_none(scan.base);
         if (title != NULL && base != NULL) {
-            found = Py_BuildValue("(OOOnOy#O)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
-                                  scan.text_length, links);
+            found = Py_BuildValue("(OOOnOy#OOO)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
+                                  scan.text_length, links, numbered, marked);
         }
         Py_XDECREF(title);
         Py_XDECREF(base);
@@ -1357,6 +1490,8 @@ scan_pages(PyObject *module, PyObject *args)
     Py_XDECREF(scan.addresses);
     Py_XDECREF(scan.elements);
     Py_XDECREF(links);
+    Py_XDECREF(numbered);
+    Py_XDECREF(marked);
     Py_XDECREF(scan.open_rel);
     Py_XDECREF(scan.held);
     forget(&scan.seen);
@@ -1391,7 +1526,7 @@ prepare(PyObject *module)
     for (int i = 0; i < 2; i++) {
         key[i] = key[i] % (PRIME - 2) + 2;
     }
-    return PyModule_AddIntConstant(module, "CONTRACT", 3);
+    return PyModule_AddIntConstant(module, "CONTRACT", 4);
 }
 
 static PyMethodDef METHODS[] = {

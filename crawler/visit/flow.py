@@ -361,7 +361,7 @@ class _Flow:
             raise self._mismatch(words, answer)
         page = self._extract(url, answer, self.settings.max_links_per_page)
         hrefs = page.hrefs
-        following = label_next(self.key, page.base or url, hrefs, page.rel_next) if self.labels_lists else None
+        following = label_next(self.key, page.base or url, page.numbered, page.rel_next) if self.labels_lists else None
         header = answer.headers.get("refresh")
         if header and (refresh := refresh_target(header)):
             hrefs = (*hrefs, refresh)

@@ -16,6 +16,7 @@ import ada_url
 
 from crawler.model.link_context import LinkContext, merged_rel
 from crawler.model.page_claims import LONGEST_KEY, links_within
+from crawler.model.pagination import LIST_WORDS
 from crawler.visit.clean_text import cleaned
 from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
@@ -54,6 +55,7 @@ class Extracted:
     text: bytes = b""
     contexts: tuple[LinkContext, ...] | None = None
     rel_next: tuple[str, ...] = ()  # addresses that the page itself marks as its next page; only if asked for
+    numbered: tuple[str, ...] = ()  # hrefs that may be pages of a list, by their form; only if asked for
 
 
 def extract(
@@ -74,16 +76,15 @@ def extract(
     """
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
-    elements = ("meta", "link") if wants_next else ("meta",)  # anchors would cost twice as much as the whole page
     data = _in_utf8(body, encoding)
     page = scan(
         data,
         max_links,
         refresh_target,
         is_xml=is_xml,
-        elements=elements,
         longest_text=longest_text,
         has_links=has_link_text,
+        list_words=LIST_WORDS if wants_next else None,
     )
     written = hrefs = page.addresses
     if not body.isascii():
@@ -99,7 +100,8 @@ def extract(
         links_cut=page.left_out + len(hrefs) - kept,
         text=page.text,
         contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
-        rel_next=_next_of(page.elements) if wants_next else (),
+        rel_next=tuple(dict.fromkeys([written[number] for number in page.marked])) if page.marked else (),
+        numbered=tuple([written[number] for number in page.numbered]) if page.numbered else (),
     )
 
 
@@ -116,16 +118,6 @@ def _contexts(
         rels.setdefault(href, []).append("" if rel is None else cleaned(rel, LONGEST_REL))
     together = {href: merged_rel(found) for href, found in rels.items() if any(found)}
     return tuple([LinkContext(texts.get(href, ""), together.get(href, "")) for href in hrefs])
-
-
-def _next_of(elements: list[Element]) -> tuple[str, ...]:
-    """The addresses of `<link rel=next>`, each once."""
-    found = [
-        attributes["href"].strip(_OUTSIDE)
-        for _, tag, attributes in elements
-        if tag == "link" and "href" in attributes and "next" in attributes.get("rel", "").lower().split()
-    ]
-    return tuple(dict.fromkeys(address for address in found if 0 < len(address) <= LONGEST_HREF))
 
 
 def _xml_encoding(body: bytes, content_type: str | None) -> str:

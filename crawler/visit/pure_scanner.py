@@ -13,7 +13,7 @@ from crawler.visit.references import in_attribute
 
 Element = tuple[int, str, dict[str, str]]
 Link = tuple[int, int, int, str | None]
-Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, list[Link]]
+Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, list[Link], list[int], list[int]]
 Limits = tuple[int, int, int, int]  # longest address, longest value, most elements, longest text
 
 _SPACES = b"\t\n\x0c\r "
@@ -37,10 +37,15 @@ _OUTSIDE = bytes(range(0x21))  # stripped from both ends of an address by the UR
 _INSIDE = b"\t\n\r"  # and removed anywhere
 _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
 _PAGE = re.compile(rb"(?:\A|[%b])(?:canonical|next)(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
+_NEXT = re.compile(rb"(?:\A|[%b])next(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
 
 _MOST_USES = 4  # links with one address that are reported; the first ones say most of it
 _LONGEST_REL = 512  # bytes as written
+_DIGITS = b"0123456789"
+_MOST_DIGITS = 7  # of a page's number
+_LONGEST_WORD = 16  # bytes of a word for a page
+_PAGE_SUFFIXES = (b".html", b".htm", b".php")
 
 _RAW = frozenset({b"script", b"style", b"xmp", b"iframe", b"noembed", b"noframes", b"textarea", b"title"})
 _ATTRIBUTES = {
@@ -86,9 +91,10 @@ def scan(
     refresh: Callable[[str], str | None],
     limits: Limits,
     has_links: bool,
+    list_words: frozenset[str] | None,
 ) -> Found:
     """As `scanner.scan`; the title and base are as written, without references resolved."""
-    return _Scan(data, most, is_xml, elements, refresh, limits, has_links).run()
+    return _Scan(data, most, is_xml, elements, refresh, limits, has_links, list_words).run()
 
 
 def address_of(href: bytes) -> bytes | None:
@@ -145,6 +151,31 @@ def _script_mark(is_xml: bool) -> re.Pattern[bytes]:
     return re.compile(rb"(<!--)|(-->)|<(/?)%bscript(?=%b)" % (prefixes, _AFTER_NAME), re.IGNORECASE)
 
 
+def _may_be_numbered(address: bytes, words: frozenset[str]) -> bool:
+    """May this be a page of a list? A word for a page names a number in it, or it is nothing but a number."""
+    path, _, query = address.partition(b"?")
+    for part in query.split(b"&"):
+        name = part.rstrip(_DIGITS)
+        if 1 <= len(part) - len(name) <= _MOST_DIGITS and name.endswith(b"=") and _is_list_word(name[:-1], words):
+            return True
+    path = path.removesuffix(b"/")
+    suffix = next((suffix for suffix in _PAGE_SUFFIXES if path.lower().endswith(suffix) and path[len(suffix) :]), b"")
+    path = path[: len(path) - len(suffix)]
+    before = path.rstrip(_DIGITS)
+    if not 1 <= len(path) - len(before) <= _MOST_DIGITS:
+        return False
+    if before in (b"", b"./", b"../"):
+        return True
+    before = before[:-1] if before.endswith((b"/", b"_", b"-")) else before
+    return _is_list_word(before.rpartition(b"/")[2], words)
+
+
+def _is_list_word(name: bytes, words: frozenset[str]) -> bool:
+    name = name.rstrip(_DIGITS)
+    is_word = len(name) <= _LONGEST_WORD and name.replace(b"_", b"a").isalpha()
+    return is_word and name.lower().decode() in words
+
+
 class _Scan:
     """One pass. `position` arguments point at a `<`; each reading returns where to go on, the end of input at most."""
 
@@ -157,6 +188,7 @@ class _Scan:
         refresh: Callable[[str], str | None],
         limits: Limits,
         has_links: bool,
+        list_words: frozenset[str] | None,
     ) -> None:
         self._data = data
         self._end = len(data)
@@ -167,9 +199,10 @@ class _Scan:
         self._longest_address, self._longest_value, self._most_elements, longest_text = limits
         self._longest_text = min(longest_text, len(data))
         self._has_links = has_links
+        self._list_words = list_words
         self._between = _between(is_xml, tuple(sorted(self._elements)), has_links)
         self._patterns = {name: attribute_pattern(names) for name, names in _ATTRIBUTES.items()}
-        if has_links or "a" in self._elements:
+        if has_links or list_words is not None or "a" in self._elements:
             self._patterns[b"a"] = attribute_pattern((b"href", b"download", b"rel"))
         self._none = attribute_pattern(())
         self._title: bytes | None = None
@@ -180,6 +213,7 @@ class _Scan:
         self._shown = bytearray()
         self._noscript_at: int | None = None  # the text's length where a `<noscript>` began
         self._links: list[Link] = []
+        self._marked: list[int] = []  # numbers of addresses with rel=next
         self._uses: dict[int, int] = {}  # of addresses, by number
         self._open_link: tuple[int, int, str | None] | None = None  # (number of its address, its content, its rel)
         self._frames: list[bytes] = []
@@ -202,7 +236,15 @@ class _Scan:
             position = self._markup(position)
         self._end_link(end)
         addresses = [address.decode("utf-8", "replace") for address in self._addresses]
-        return self._title, self._base, addresses, len(self._left_out), self._records, bytes(self._shown), self._links
+        lists = self._numbered(), self._marked
+        shown, left_out = bytes(self._shown), len(self._left_out)
+        return self._title, self._base, addresses, left_out, self._records, shown, self._links, *lists
+
+    def _numbered(self) -> list[int]:
+        words = self._list_words
+        if words is None:
+            return []
+        return [number for address, number in self._addresses.items() if _may_be_numbered(address, words)]
 
     def _is_reading_text(self) -> bool:
         return len(self._shown) < self._longest_text or self._noscript_at is not None
@@ -424,6 +466,7 @@ class _Scan:
             if b"href" in values and _PAGE.search(self._resolved(values.get(b"rel", b""))):
                 self._end_link(start)
                 number = self._add_href(values[b"href"])
+                self._mark_next(number, values)
                 self._begin_link(number, start, values)
                 self._end_link(start)
         elif name == b"meta":
@@ -436,10 +479,20 @@ class _Scan:
             return
         self._end_link(start)
         if b"href" in values and b"download" not in values:
-            self._begin_link(self._add_href(values[b"href"]), content, values)
+            number = self._add_href(values[b"href"])
+            self._mark_next(number, values)
+            self._begin_link(number, content, values)
             if has_no_content:
                 self._end_link(content)
         self._report(start, b"a", values)
+
+    def _mark_next(self, number: int | None, values: dict[bytes, bytes]) -> None:
+        if (
+            self._list_words is not None
+            and number is not None
+            and _NEXT.search(self._resolved(values.get(b"rel", b"")))
+        ):
+            self._marked.append(number)
 
     def _begin_link(self, number: int | None, content: int, values: dict[bytes, bytes]) -> None:
         if not self._has_links or number is None or self._uses.get(number, 0) >= _MOST_USES:

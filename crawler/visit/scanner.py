@@ -32,7 +32,7 @@ from crawler.visit.references import in_attribute, in_text
 
 __all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Link", "Scan", "address_of", "scan"]
 
-CONTRACT = 3  # what `_scanner.c` must say too: a build left over from other sources is not used
+CONTRACT = 4  # what `_scanner.c` must say too: a build left over from other sources is not used
 LONGEST_ADDRESS = 64 * 1024  # bytes
 LONGEST_VALUE = 80 * 1024  # bytes as written of a title or an attribute; the rest is cut off, which keeps memory small
 MOST_ELEMENTS = 10_000  # reported of one page
@@ -65,7 +65,9 @@ class Scan:
     between markup with a blank between them, as written, without titles, scripts, styles, templates and a closed
     `<noscript>`. `links`, if asked for, are (number of the address, offsets of the link's content, its rel or None): of
     each address the first four, in document order. A link's content ends with `</a>`, and where another link begins;
-    that of a `<link>` is empty.
+    that of a `<link>` is empty. `numbered` and `marked`, if asked for, are numbers of addresses: those that may be
+    pages of a list (`page=2`, `/page/2`, `/page-2.html`, or nothing but a number), and those of every `<link>` or
+    `<a>` with rel=next.
     """
 
     title: str | None
@@ -75,6 +77,8 @@ class Scan:
     elements: list[Element]
     text: bytes
     links: list[Link]
+    numbered: list[int]
+    marked: list[int]
 
 
 def scan(
@@ -86,17 +90,19 @@ def scan(
     elements: tuple[str, ...] = ("meta",),
     longest_text: int = LONGEST_TEXT,
     has_links: bool = False,
+    list_words: frozenset[str] | None = None,
 ) -> Scan:
     """Read a page in UTF-8 (bytes that are not become U+FFFD), keeping `most` addresses.
 
     `refresh` tells the target in a meta refresh's content, or None. `elements` may name a, area, link, meta and html.
+    `list_words` are words for a page, in lower case and without digits at their end; None: lists are not asked for.
     """
     limits = (LONGEST_ADDRESS, LONGEST_VALUE, MOST_ELEMENTS, longest_text)
     if compiled is None:
-        found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits, has_links)
+        found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits, has_links, list_words)
     else:
-        found = compiled.scan(data, most, is_xml, elements, refresh, limits, has_links, in_attribute)
-    title, base, addresses, left_out, reported, text, links = found
+        found = compiled.scan(data, most, is_xml, elements, refresh, limits, has_links, list_words, in_attribute)
+    title, base, addresses, left_out, reported, text, links, numbered, marked = found
     if title is not None and is_xml:
         title = title.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     return Scan(
@@ -107,4 +113,6 @@ def scan(
         elements=reported,
         text=text,
         links=links,
+        numbered=numbered,
+        marked=marked,
     )

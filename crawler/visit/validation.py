@@ -46,10 +46,12 @@ LONGEST_USER_TEXT = 1024 * 1024  # bytes of a page that are searched for a user'
 FEWEST_BYTES = 20  # of a text that is compared with that of a 404
 
 _BLOCKS = frozenset({403, 429, 503})
+_PROOF_HEADERS = frozenset(proof.header for proof in signatures.HEADER_PROOFS)
 _MISSING = frozenset({404, 410})
 
 _BLOCK_TITLES = frozenset(texts_of(signatures.BLOCK_TITLES))
 _NOT_FOUND_TITLES = frozenset(texts_of(signatures.NOT_FOUND_TITLES))
+_NOT_FOUND_WORDS = frozenset(title.split()[-1] for title in _NOT_FOUND_TITLES)  # each has its last one
 _MOUNT_IDS = frozenset(texts_of(signatures.MOUNT_NODES))
 _PARKING_HOSTS = tuple((text, text.encode()) for text in texts_of(signatures.PARKING_HOSTS))
 _PARKING_SCRIPTS = tuple(text.encode() for text in texts_of(signatures.PARKING_SCRIPTS))
@@ -159,8 +161,11 @@ def text_print(page: Extracted, url: str) -> int | None:
     if not FEWEST_BYTES <= len(page.text) < LITTLE:
         return None
     data = (page.title or "").encode("utf-8", "surrogatepass") + b"\n" + page.text
-    for piece in _own_names(url):
-        data = data.replace(piece, b"")
+    file = url.partition("?")[0].rpartition("/")[2]
+    # The file's name is part of all the others, unless there are several forms of each. Most pages show none of them.
+    if len(file) <= 2 or "%" in url or "&" in url or file.encode("utf-8", "replace") in data:
+        for piece in _own_names(url):
+            data = data.replace(piece, b"")
     return hash64(data.translate(None, b"0123456789").decode("utf-8", "surrogateescape")) >> 2  # records hold 62 bits
 
 
@@ -182,6 +187,8 @@ def _text_of(page: Extracted) -> str:
 
 def _header_proof(answer: Response) -> Validation | None:
     headers: Mapping[str, str] = answer.headers
+    if _PROOF_HEADERS.isdisjoint(headers):
+        return None
     for proof in signatures.HEADER_PROOFS:
         value = headers.get(proof.header)
         if value is None or (proof.statuses and answer.status not in proof.statuses):
@@ -314,7 +321,7 @@ def _login(look: _Skeleton, title: str, text: str) -> Validation | None:
 
 def _soft_404(page: Extracted) -> Validation | None:
     title = plain(page.title or "")
-    if not title:
+    if _NOT_FOUND_WORDS.isdisjoint(title.split()):
         return None
     part = next((part for part in (title, *_SEPARATOR.split(title)) if part in _NOT_FOUND_TITLES), None)
     if part is None:

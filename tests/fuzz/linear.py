@@ -19,6 +19,7 @@ from typing import Any
 
 from crawler.model import archives, page_claims, pagination, shown_text, urls
 from crawler.model.messages import Response
+from crawler.model.pagination import LIST_WORDS
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
 from crawler.rules import subdomains, traps
@@ -99,7 +100,7 @@ def judged(raw: bytes, text: bytes = b"", status: int = 200) -> object:
 
 
 def scan_all(raw: bytes, most: int, elements: tuple[str, ...]) -> object:
-    return pure_scanner.scan(raw, most, False, elements, html.refresh_target, _LIMITS, True)
+    return pure_scanner.scan(raw, most, False, elements, html.refresh_target, _LIMITS, True, LIST_WORDS)
 
 
 READERS: dict[str, dict[str, Reader]] = {

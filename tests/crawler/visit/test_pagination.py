@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from crawler.model.pagination import HINT, label_next, next_pages, number_in, page_beyond
-from crawler.model.urls import normalize
+from crawler.model.pagination import LIST_WORDS, label_next, next_pages, number_in, page_beyond
+from crawler.model.urls import LinkResolver, domain_of, normalize, resolve
 from crawler.visit.html import extract
 from tests.places import CONFORMANCE
+
+BASE = "https://www.a.test/blog/"
 
 
 def cases() -> list[Any]:
@@ -45,14 +51,52 @@ def test_only_recorded_pages_would_be_guessed(case: dict[str, Any]) -> None:
     assert ([normalize(guess)] if guess else []) == expected
 
 
+def numbered(hrefs: Sequence[str]) -> tuple[str, ...]:
+    """Those that a page with these links is found to have."""
+    body = "".join(f'<a href="{html.escape(href)}">x</a>' for href in hrefs)
+    return extract(body.encode(), "text/html; charset=utf-8", BASE, 10_000, wants_next=True).numbered
+
+
 @pytest.mark.parametrize("case", cases())
 def test_a_link_with_a_number_passes_the_first_look(case: dict[str, Any]) -> None:
-    for link in case["links"]:
-        if number_in(normalize(link)):
-            assert HINT.search(link)
+    found = numbered(case["links"])
+    assert [link for link in case["links"] if number_in(normalize(link)) and link not in found] == []
 
 
-BASE = "https://www.a.test/blog/"
+WORD = st.sampled_from([*sorted(LIST_WORDS), "PAGEN_1", "Page", "article", "x"])
+HREF = st.one_of(
+    st.tuples(WORD, st.integers(0, 10**8)).map(lambda it: f"/list?a=b&{it[0]}={it[1]}"),
+    st.tuples(
+        WORD, st.sampled_from(["", "/", "-", "_"]), st.integers(0, 10**8), st.sampled_from(["", "/", ".html"])
+    ).map(lambda it: f"/list/{it[0]}{it[1]}{it[2]}{it[3]}"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(HREF)
+def test_every_address_with_a_number_is_looked_at(href: str) -> None:
+    assert number_in(normalize(f"https://a.test{href}")) is None or numbered([href]) == (href,)
+
+
+PIECE = st.sampled_from(["a", "b.html", "page", "2", "..", ".", "%41", "é", "~x", "c d", ""])
+PATH = st.tuples(st.lists(PIECE, min_size=1, max_size=4).map("/".join), st.sampled_from(["", "/", "?page=3"])).map(
+    "".join
+)
+SITE = st.sampled_from(
+    ["https://a.test", "https://www.a.test", "http://a.test", "https://a.test:8443", "https://b.test"]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(SITE, SITE, PATH, PATH)
+def test_a_marked_page_is_the_one_that_the_link_leads_to(site: str, other: str, path: str, href: str) -> None:
+    key, base = normalize(f"{site}/{path}"), resolve("", f"{other}/{path}")
+    assert base is not None
+    link = LinkResolver().link(base, href)
+    expected = None
+    if link is not None and link.domain == domain_of(key) and link.key != key:
+        expected = (link.wire, "rel")
+    assert label_next(key, base, (), [href]) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +115,7 @@ BASE = "https://www.a.test/blog/"
 def test_the_label_of_a_page_is_found_among_its_raw_hrefs(
     key: str, hrefs: list[str], rel_next: list[str], expected: tuple[str, str] | None
 ) -> None:
-    assert label_next(key, BASE, hrefs, rel_next) == expected
+    assert label_next(key, BASE, numbered(hrefs), rel_next) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,6 +123,7 @@ def test_the_label_of_a_page_is_found_among_its_raw_hrefs(
     [
         b'<link rel="next" href="/p/2">',
         b"<link rel='prefetch next' href='/p/2'>",
+        b"<a class=older rel=next href='/p/2#top'>Older</a>",
     ],
 )
 def test_what_the_page_marks_as_next_is_extracted_when_it_is_asked_for(markup: bytes) -> None:

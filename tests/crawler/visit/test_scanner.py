@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from crawler.demo.sites import HTML
 from crawler.demo.terrain import demo_terrain
+from crawler.model.pagination import LIST_WORDS
 from crawler.visit import pure_scanner, scanner
 from crawler.visit.html import refresh_target
 from crawler.visit.pure_scanner import Found, Limits
@@ -45,9 +46,12 @@ def read(
     most: int = 1000,
     elements: tuple[str, ...] = (),
     has_links: bool = False,
+    list_words: frozenset[str] | None = None,
 ) -> Scan:
     data = body.encode() if isinstance(body, str) else body
-    return scan(data, most, refresh_target, is_xml=is_xml, elements=elements, has_links=has_links)
+    return scan(
+        data, most, refresh_target, is_xml=is_xml, elements=elements, has_links=has_links, list_words=list_words
+    )
 
 
 # --- which implementation
@@ -442,12 +446,45 @@ def test_text_is_kept_up_to_its_limit_and_a_noscript_gives_its_room_back(impleme
     assert text(b"ab<noscript>" + b"no " * 100 + b"</noscript>cd" + b"<p>" * 50 + b"ef gh", 8) == b"ab cd ef"
 
 
+# --- pages of lists
+
+
+@pytest.mark.parametrize(
+    ("href", "is_numbered"),
+    [
+        *((href, True) for href in ("?page=2", "/x?a=b&PAGE=2", "x?PAGEN_1=3", "?start=50&x", "page/2/", "/a/page-2")),
+        *((href, True) for href in ("/p2", "pg_3.html", "Seite/4.php", "page2?x=y", "3", "./3/", "../3")),
+        *((href, False) for href in ("?id=2", "?page=", "?page=x2", "?page=12345678", "/article/1022", "a/3", ".html")),
+        *((href, False) for href in ("/page/12345678", "fn.u64.html", "/2023/05/", "page", "?2", "/homepage2", "éé2")),
+    ],
+)
+def test_addresses_that_may_be_pages_of_a_list(implementation: str, href: str, is_numbered: bool) -> None:
+    found = read(f"<a href='{href}'></a>", list_words=LIST_WORDS)
+    assert found.numbered == ([0] if is_numbered else [])
+    assert read(f"<a href='{href}'></a>").numbered == []
+
+
+def test_links_that_are_marked_as_next(implementation: str) -> None:
+    page = (
+        "<link rel=canonical href=/a><link rel='prefetch NEXT' href=/b><a rel=nofollow href=/c></a>"
+        "<a href=/d rel='n&#101;xt'></a><a rel=next href=/b></a><a rel=next href='#x'></a><a rel=next download href=/e>"
+        "<template><a rel=next href=/f></a></template><a rel=next href=/too-many></a>"
+    )
+    found = read(page, list_words=LIST_WORDS, most=4)
+    assert found.addresses == ["/a", "/b", "/c", "/d"]
+    assert found.marked == [1, 3, 1]
+    assert read(page).marked == []
+
+
 # --- both implementations
 
 
-def both(data: bytes, most: int, is_xml: bool, limits: Limits, has_links: bool = True) -> tuple[Found, Found]:
+def both(
+    data: bytes, most: int, is_xml: bool, limits: Limits, has_links: bool = True, has_lists: bool = True
+) -> tuple[Found, Found]:
     assert scanner.compiled is not None
-    arguments = (data, most, is_xml, EVERYTHING, refresh_target, limits, has_links)
+    words = LIST_WORDS if has_lists else None
+    arguments = (data, most, is_xml, EVERYTHING, refresh_target, limits, has_links, words)
     return scanner.compiled.scan(*arguments, in_attribute), pure_scanner.scan(*arguments)
 
 
@@ -460,7 +497,8 @@ PIECES = [
         "</script> </script <script <style> </style> <textarea> </textarea> <svg> <svg/> </svg> <math> </math> "
         "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> "
         "</template> <plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> "
-        "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/> </a> </A > </h:a> </a <a rel=b href=x>",
+        "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/> </a> </A > </h:a> </a <a rel=b href=x> "
+        "<a rel=next href=y> page= p= /page/ 2 12345678 .html",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),
@@ -473,9 +511,10 @@ SOUP = st.lists(st.sampled_from([*(piece.encode() for piece in PIECES), b"\xff",
 @settings(max_examples=1500, deadline=None)
 @given(SOUP.map(b"".join), st.sampled_from([0, 1, 3, 1000]), st.booleans(), LIMITS, st.booleans())
 def test_both_read_tag_soup_alike(data: bytes, most: int, is_xml: bool, limits: Limits, has_links: bool) -> None:
-    compiled, pure = both(data, most, is_xml, limits, has_links)
+    compiled, pure = both(data, most, is_xml, limits, has_links, has_lists=not has_links)
     assert compiled == pure
     assert has_links or not compiled[6]
+    assert not has_links or not (compiled[7] or compiled[8])
 
 
 def _pages() -> list[bytes]:
