@@ -74,6 +74,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-links-per-page": whole_number(1, 10_000_000),
         "tracking-parameters": checks.tracking_parameters,
         "link-text": checks.yes_or_no,
+        "order": checks.one_of("depth", "priority"),
     },
     "user-agent": {
         "crawler-name": checks.crawler_name,

@@ -24,6 +24,7 @@ discovered-domain-requests = 50     # the same for domains outside the quality l
 # obey-nofollow = true              # of a whole page (meta robots, X-Robots-Tag)
 # max-links-per-page = 10000
 # link-text = false                 # keep the text and rel of every link: for explain, candidates, exports
+# order = "depth"                   # nearest pages first | priority: seeds, front and shallow pages first
 # tracking-parameters = ["utm_*", "fbclid", "gclid", "mc_eid", "ref", "source"]
 
 [user-agent]                        # who you are, for the owners of the sites you visit

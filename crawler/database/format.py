@@ -5,8 +5,8 @@ from __future__ import annotations
 SCHEMA_VERSION = 5  # what the ingest writes; format 4 lacks what `SINCE_FORMAT_4` and `FROM_FORMAT_4` add to it
 OLDEST_READABLE = 2  # no `unsummed_visits`, so all its links are in `domain_links`; format 3 has no `run_figures`
 
-# frontier.priority: 2 × depth, + 1 outside quality domains, and on top of that for pages that no link leads to. The
-# sitemaps of a domain come after all its pages.
+# frontier.priority: depth, class and kind in one number (`crawler.rules.page_priority`), and on top of that for pages
+# that no link leads to. The sitemaps of a domain come after all its pages.
 UNLINKED_PRIORITY = 1 << 40
 SITEMAP_PRIORITY = 1 << 41
 SITEMAP_TURN = 1 << 40  # frontier.turn

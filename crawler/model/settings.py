@@ -36,6 +36,7 @@ class CrawlerSettings:
     max_links_per_page: int = 10_000
     tracking_parameters: tuple[str, ...] = TRACKING_PARAMETERS
     link_text: bool = False  # results carry the text and rel of every link
+    order: str = "depth"  # depth | priority: what decides first which page is visited next
 
     def budget(self, *, is_quality: bool) -> int:
         """Requests to a domain in one run."""
@@ -254,8 +255,9 @@ class Config:
 def _crawler(crawler: CrawlerSettings) -> dict[str, object]:
     """The settings that count in a hash: not how many do the work, and what is younger only once it is changed."""
     values = asdict(replace(crawler, workers=0))
-    if not crawler.link_text:
-        del values["link_text"]
+    for name, default in (("link_text", False), ("order", "depth")):
+        if values[name] == default:
+            del values[name]
     return values
 
 

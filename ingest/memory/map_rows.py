@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from crawler.model.origins import Origin
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass
+from crawler.rules.page_priority import kind_of
+from ingest.rules.page_state import priority
 
 if TYPE_CHECKING:
     from crawler.model.records import PageResult
 
-_LINKED = Origin.LINKED
+_LINKED, _SEED = Origin.LINKED, Origin.SEED
 _DISCOVERED = PageState.DISCOVERED  # to look it up by its name costs as much as a function call
 
 
@@ -163,6 +165,12 @@ class MapPage:
         self.stored_reach = 0
         self.stored_visited_run: int | None = None
         self.is_reentered = False  # seen by a new run: depths of the run before may have to go
+
+    def priority(self, *, by_level: bool) -> int:
+        """The place of a page that waits; it has a depth then."""
+        assert self.depth is not None
+        kind = kind_of(self.key, self.domain.name, is_seed=self.origin is _SEED)
+        return priority(self.depth, self.domain.klass, self.origin.is_linked, kind, by_level=by_level)
 
     def enter_run(self, run: int) -> None:
         """Seen again in a new run: its history stays in the row, its state is decided anew."""

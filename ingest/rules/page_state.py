@@ -12,6 +12,7 @@ from crawler.model.records import FamilyEvent
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState, slug_of
 from crawler.rules.lists import DomainClass
+from crawler.rules.page_priority import PageKind, rank_of
 from ingest.rules.depth import MAX_REDIRECTS
 
 # Looking up an enum's member by its name costs as much as a function call, and this is done for every page.
@@ -89,11 +90,20 @@ def decide_state(
     return _QUEUED, None
 
 
-def priority(depth: int, klass: DomainClass, is_linked: bool = True) -> int:
-    """Lower goes first: by depth, at equal depth quality domains before others; pages without a link after all that
-    have one. A sitemap may name more pages than a site links to: those wait.
+def priority(
+    depth: int,
+    klass: DomainClass,
+    is_linked: bool = True,
+    kind: PageKind = PageKind.CONTENT,
+    *,
+    by_level: bool = False,
+) -> int:
+    """Lower goes first: by depth, at equal depth quality domains before others, then by kind; pages without a link
+    after all that have one. A sitemap may name more pages than a site links to: those wait. `by_level`: [crawler]
+    order = "priority".
     """
-    return 2 * depth + (0 if klass is _QUALITY else 1) + (0 if is_linked else UNLINKED_PRIORITY)
+    rank = rank_of(kind, depth, is_quality=klass is _QUALITY, by_level=by_level)
+    return rank if is_linked else rank + UNLINKED_PRIORITY
 
 
 def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:

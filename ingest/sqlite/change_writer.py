@@ -38,11 +38,13 @@ class ChangeWriter:
         origins: list[str],
         sums: DomainSums,
         counts: dict[str, int],
+        *,
+        by_level: bool,
     ) -> None:
         self._db = db
-        self._pages = PageWriter(db, index, distances, DepthWriter(db, distances, origins))
+        self._pages = PageWriter(db, index, distances, DepthWriter(db, distances, origins), by_level=by_level)
         self._links = LinkWriter(db, sums)
-        self._frontier = FrontierWriter(db, counts)
+        self._frontier = FrontierWriter(db, counts, by_level=by_level)
         self.waiting = self._frontier.waiting
         self._sitemaps = SitemapWriter(db, counts)
 

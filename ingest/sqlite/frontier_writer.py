@@ -20,7 +20,7 @@ from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
 from ingest.memory.map_rows import MapDomain
 from ingest.memory.waiting_counts import WaitingCounts
-from ingest.rules.page_state import CLOSED_AS, priority
+from ingest.rules.page_state import CLOSED_AS
 from ingest.sqlite.schema import json_list
 
 _QUEUED = PageState.QUEUED
@@ -39,8 +39,9 @@ _UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
 class FrontierWriter:
     """Writes inside the store's transaction. Keeps `counts` up to date."""
 
-    def __init__(self, db: sqlite3.Connection, counts: dict[str, int]) -> None:
+    def __init__(self, db: sqlite3.Connection, counts: dict[str, int], *, by_level: bool) -> None:
         self._db = db
+        self._by_level = by_level
         self._counts = counts
         self.waiting = WaitingCounts()
 
@@ -61,8 +62,7 @@ class FrontierWriter:
             # The frontier of a new run begins empty: pages left waiting by the run before are not in it.
             was_queued = page.stored_state is _QUEUED and not page.is_reentered
             if is_queued:
-                assert page.depth is not None
-                rank = priority(page.depth, page.domain.klass, page.origin.is_linked)
+                rank = page.priority(by_level=self._by_level)
                 if not was_queued:
                     added.setdefault(rank, []).append((page.domain.id, page.id))
                 elif rank != page.stored_priority:

@@ -10,7 +10,6 @@ from crawler.model.states import PageState
 from crawler.rules.traps import shape_error
 from ingest.memory.map_rows import MapDomain, MapPage
 from ingest.rules.depth import Distances
-from ingest.rules.page_state import priority
 
 _QUEUED = PageState.QUEUED
 _DOMAIN_ID = 4
@@ -27,7 +26,9 @@ def domain_of_row(row: tuple[Any, ...]) -> int:
     return int(row[_DOMAIN_ID])
 
 
-def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, distances: Distances) -> MapPage:
+def page_of_row(
+    row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, distances: Distances, *, by_level: bool
+) -> MapPage:
     """The page of a row of `PAGES`, as it is stored."""
     number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first, origin = row
     page = MapPage(number, key, hash_, wire, domain, first, "")
@@ -41,7 +42,7 @@ def page_of_row(row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, di
     page.family = family
     page.origin = page.stored_origin = Origin(origin)
     if page.state is _QUEUED and depth is not None:
-        page.stored_priority = priority(depth, domain.klass, page.origin.is_linked)
+        page.stored_priority = page.priority(by_level=by_level)
     page.trap = shape_error(key, traps) if not domain.is_listed else None
     if visited is not None and visited == seen:
         if redirect is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from crawler.model.origins import Origin
 from crawler.model.states import PageState
+from crawler.rules.page_priority import KIND_BITS, OUTSIDE, PageKind, rank_of
 from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import QUEUED, PageIndex
@@ -21,8 +22,11 @@ _TEXTS = {state: state.value for state in PageState}  # as sqlite3 binds it with
 class PageWriter:
     """Writes inside the store's transaction."""
 
-    def __init__(self, db: sqlite3.Connection, index: PageIndex, distances: Distances, depths: DepthWriter) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, index: PageIndex, distances: Distances, depths: DepthWriter, *, by_level: bool
+    ) -> None:
         self._db = db
+        self._by_level = by_level
         self._index = index
         self._distances = distances
         self._depths = depths
@@ -144,12 +148,17 @@ class PageWriter:
         )
         self._depths.insert(depths)
         self._db.executemany(
-            # The last bit says whether the domain is a quality domain (`page_state.priority`), and stays.
-            "UPDATE OR ROLLBACK frontier SET priority = 2 * ? + (priority & 1)"
+            # Kind and class stay: the last bits of the rank (`crawler.rules.page_priority`).
+            "UPDATE OR ROLLBACK frontier SET priority ="
+            f" CASE priority & {KIND_BITS} WHEN 0 THEN ? WHEN 1 THEN ? ELSE ? END + (priority & {OUTSIDE})"
             " WHERE id IN (SELECT value FROM json_each(?))",
-            [(depth, json_list(sorted(found))) for depth, found in ranks.items() if found],
+            [(*self._ranks(depth), json_list(sorted(found))) for depth, found in ranks.items() if found],
         )
         done.moves.clear()
+
+    def _ranks(self, depth: int) -> list[int]:
+        """The ranks of pages of quality domains at this depth, by kind."""
+        return [rank_of(kind, depth, is_quality=True, by_level=self._by_level) for kind in PageKind]
 
 
 def _by_id(page: MapPage) -> int:

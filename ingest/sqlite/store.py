@@ -39,6 +39,7 @@ from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
 from ingest.sqlite.schema import id_lists
 from ingest.sqlite.transactions import Transactions
+from ingest.sqlite.waiting_ranks import rank_waiting
 from ingest.sqlite.write_connection import open_for_writing, raises_store_error, store_errors
 
 __all__ = ["Difference", "Store", "StoreError"]
@@ -74,8 +75,12 @@ class Store:
         with self.errors():
             self.is_fresh = setup.prepare_tables(self.db, path, config)
             setup.number_origins(self.db, origins)
+            rank_waiting(self.db, config, self.classifier)
             self.counts = setup.count_rows(self.db)
-        self._writer = ChangeWriter(self.db, self.index, self.distances, origins, self._sums, self.counts)
+        self._by_level = config.crawler.order == "priority"
+        self._writer = ChangeWriter(
+            self.db, self.index, self.distances, origins, self._sums, self.counts, by_level=self._by_level
+        )
 
     def errors(self) -> AbstractContextManager[None]:
         """Errors of the engine inside the block become StoreError."""
@@ -244,12 +249,15 @@ class Store:
     def best_work(self, done: Changes) -> dict[str, int]:
         """Domain → priority of the best page among those that this commit queued or moved up."""
         ranks = [
-            (page.domain.name, priority(page.depth, page.domain.klass, page.origin.is_linked))
+            (page.domain.name, page.priority(by_level=self._by_level))
             for page in [*done.new_pages, *done.pages.values()]
             if page.state is _QUEUED and page.depth is not None
         ]
         moved_up = [(self.index.domain_names[number], depth) for number, depth in done.moved_up.items()]
-        ranks += [(name, priority(depth, self.classifier.classify(name).klass)) for name, depth in moved_up]
+        ranks += [
+            (name, priority(depth, self.classifier.classify(name).klass, by_level=self._by_level))
+            for name, depth in moved_up
+        ]
         ranks += [
             (sitemap.domain.name, SITEMAP_PRIORITY) for sitemap in done.sitemaps.values() if sitemap.state == "waiting"
         ]
@@ -302,7 +310,7 @@ class Store:
     def _load_page(self, row: tuple[Any, ...]) -> MapPage:
         domain = self._domains.get(domain_of_row(row))
         assert domain is not None
-        page = page_of_row(row, domain, self.config.traps, self.distances)
+        page = page_of_row(row, domain, self.config.traps, self.distances, by_level=self._by_level)
         self.loaded[page.id] = page
         if page.id in self.changes.moves:  # its depth has changed already; from here on the page itself has it
             del self.changes.moves[page.id]

@@ -150,6 +150,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
         )
 
     seen = {"https://qa.test/0", "https://qb.test/0"}
+    seeds = frozenset(seen)
     for key in seen:
         hops[key] = 0
         for origin in origins_of(key):
@@ -190,7 +191,11 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
         depths,
         links := _links(terrain, seen, is_visited),
         _references(links, seen),
-        {key: 2 * (nearest(key) or 0) + (0 if origins_of(key) else 1) for key in seen if state(key)[0] == "queued"},
+        {
+            key: 8 * (nearest(key) or 0) + (0 if origins_of(key) else 4) + (0 if key in seeds else 1)
+            for key in seen
+            if state(key)[0] == "queued"
+        },
     )
 
 

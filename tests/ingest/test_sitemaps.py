@@ -14,6 +14,7 @@ from crawler.database.digest import digest
 from crawler.database.format import SITEMAP_PRIORITY, UNLINKED_PRIORITY
 from crawler.model.records import SITEMAP_KEY, Closure, PageResult, Result, RunEvent, SitemapResult, changed
 from crawler.model.settings import Config, DiscoverySettings
+from crawler.rules.page_priority import PageKind
 from ingest.sitemaps import MAX_LEVEL, MAX_SITEMAPS
 from tests.ingest.terrains import AT, ingest_all
 from tests.ingest.test_loop import drain, write
@@ -99,13 +100,13 @@ def test_pages_without_a_link_wait_after_all_that_have_one_and_sitemaps_after_th
     results = [result for result in read() if result.key not in (ORPHAN, "https://qa.test/a")]
     path = ingest_all(rules, [RunEvent(1, AT, "started"), *results], 2)
     ranks = dict(ask(path, "SELECT url, priority FROM frontier JOIN pages USING (id)"))
-    assert ranks["https://qa.test/a"] == 0
-    assert ranks[ORPHAN] == UNLINKED_PRIORITY
+    assert ranks["https://qa.test/a"] == PageKind.CONTENT
+    assert ranks[ORPHAN] == UNLINKED_PRIORITY + PageKind.CONTENT
     # qb.test was met too, and nobody has read its sitemaps.
     waiting = ask(path, "SELECT s.url, priority FROM frontier f JOIN sitemaps s ON s.id = -f.id")
     assert waiting == [("https://qb.test/robots.txt", SITEMAP_PRIORITY)]
     again = ingest_all(rules, [RunEvent(1, AT, "started"), *results, page("https://qa.test/a", ORPHAN)], 1)
-    assert dict(ask(again, "SELECT url, priority FROM frontier JOIN pages USING (id)"))[ORPHAN] == 0
+    assert dict(ask(again, "SELECT url, priority FROM frontier JOIN pages USING (id)"))[ORPHAN] == PageKind.CONTENT
 
 
 def test_sitemaps_are_bounded_in_number_and_depth(rules: Config) -> None:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from crawler.model.records import PageResult, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.model.urls import Link, LinkResolver, hash64
+from crawler.rules.lists import DomainClass
 from ingest.apply import MapUpdater
 from ingest.memory import page_index as room
 from ingest.memory.page_index import QUEUED, UNSEEN, PageIndex
 from ingest.rules.depth import Distances
+from ingest.rules.page_state import priority
 from ingest.sqlite import depth_writer
 from ingest.sqlite import store as store_room
 from ingest.sqlite.store import Store
@@ -220,5 +222,7 @@ def test_a_page_that_was_moved_unseen_is_where_it_was_moved_to_when_somebody_loo
     store.commit(1)
     depths = store.db.execute("SELECT quality_origin, depth FROM page_depths WHERE page_id = ?", (number,)).fetchall()
     assert sorted(depths) == [("*.qb.test", 2), ("qa.test", 0)]
-    assert store.db.execute("SELECT priority FROM frontier WHERE id = ?", (number,)).fetchone() == (1,)
+    assert store.db.execute("SELECT priority FROM frontier WHERE id = ?", (number,)).fetchone() == (
+        priority(0, DomainClass.DISCOVERED),
+    )
     store.close()

@@ -10,7 +10,9 @@ from crawler.database.map_errors import StoreError
 from crawler.database.reader import open_map
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
+from crawler.rules.lists import DomainClass
 from ingest.apply import MapUpdater
+from ingest.rules.page_state import priority
 from ingest.sqlite.store import Store
 from tests.ingest.terrains import AT, ingest_all, read_plainly, results_of
 from tests.ingest.test_loop import QA, TWO, web
@@ -83,7 +85,7 @@ def test_best_work_names_the_nearest_page_of_each_domain(rules: Config) -> None:
     apply(updater, RunEvent(1, AT, "started"))
     assert store.best_work(updater.commit()) == {"qa.test": 0, "qb.test": 0}
     apply(updater, PageResult(1, QA, QA, "qa.test", AT, "processed", 200, hrefs=(TWO,)))
-    assert store.best_work(updater.commit()) == {"two.test": 3}  # depth 1, outside quality domains
+    assert store.best_work(updater.commit()) == {"two.test": priority(1, DomainClass.DISCOVERED)}
     store.close()
 
 
