@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl test lint bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
+.PHONY: help setup crawl serve test lint bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -31,6 +31,9 @@ $(STAMP): pyproject.toml requirements/lock.txt crawler/visit/_scanner.c
 
 crawl: $(STAMP) ## crawl: the demo terrain, or your own list with CONFIG=my.toml [WORKERS=4]
 	@$(BIN)/sumi-ripple $(if $(CONFIG),crawl "$(CONFIG)",demo) $(if $(WORKERS),--workers $(WORKERS))
+
+serve: $(STAMP) ## open the web face: on the demo (crawled if need be), or on your own crawl with CONFIG=my.toml
+	@$(BIN)/sumi-ripple serve $(if $(CONFIG),"$(CONFIG)",--demo) $(if $(PORT),--port $(PORT))
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup

@@ -84,6 +84,9 @@ ALLOWED: dict[str, set[str]] = {
     "reporter.atlas": {
         *("crawler.model", "crawler.rules", "crawler.database", "reporter.map", "reporter.explain", "reporter.queries"),
     },
+    "reporter.web": {
+        *("crawler.model", "crawler.config", "crawler.observe", "crawler.workspace", "crawler.database"),
+    },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),
         *("reporter", "reporter.queries"),
@@ -152,6 +155,7 @@ PURE_MODULES = {
     "reporter.summary.ending",
     "reporter.summary.markdown",
     "reporter.verdict",
+    "reporter.web.problems",
 }
 IMPURE = {
     *("os", "socket", "ssl", "select", "selectors", "time", "random", "secrets", "uuid", "sqlite3", "shutil"),
@@ -194,12 +198,30 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "typer": ("crawler.cli",),
     "trustme": ("crawler.demo",),
     "multiprocessing": ("crawler.supervise", "crawler.demo"),
+    "asyncio": ("reporter.web",),
+    "starlette": ("reporter.web",),
+    "uvicorn": ("reporter.web",),
+    "sse_starlette": ("reporter.web",),
+    "limits": ("reporter.web",),
+    "argon2": ("reporter.web",),
 }
 SQL_ROOMS = ("crawler.database", "ingest.sqlite", "reporter.queries")
 SQL = re.compile(
     r"\b(SELECT\b.*\bFROM|INSERT\s+(OR \w+ )?INTO|UPDATE\b.*\bSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b"
 )
-HEAVY = ("rich", "lxml", "requests", "urllib3", "sqlite3", "ssl", "multiprocessing", "parsel", "trustme", "ada_url")
+HEAVY = (
+    "rich",
+    "lxml",
+    "requests",
+    "urllib3",
+    "sqlite3",
+    "ssl",
+    "multiprocessing",
+    "parsel",
+    "trustme",
+    "ada_url",
+    *("starlette", "uvicorn", "limits", "argon2"),
+)
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

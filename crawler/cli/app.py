@@ -20,6 +20,7 @@ from crawler.cli import (
     keeping_commands,
     map_commands,
     stage_commands,
+    web_commands,
 )
 from crawler.cli.help_format import DefaultToCrawl, PlainCommand
 from crawler.cli.options import version
@@ -152,6 +153,11 @@ _command(
     short_help="Pause all stages, or one.",
     epilog="\b\nExamples:\n  sumi-ripple pause\n  sumi-ripple pause my.toml fetcher",
 )(control_commands.pause)
+_command(
+    short_help="Open the web face on the map and the crawl.",
+    epilog="\b\nExamples:\n  sumi-ripple serve my.toml\n  sumi-ripple serve --demo",
+)(web_commands.serve)
+app.add_typer(web_commands.user_commands, short_help="The accounts of the web face.")
 _command(short_help="Resume after a pause.")(control_commands.resume)
 _command(short_help="Stop all stages, or one, after saving.")(control_commands.stop)
 _command(

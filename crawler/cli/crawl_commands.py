@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from crawler.cli.options import (
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from crawler.demo.server import Served
     from crawler.model.settings import Config
 
 
@@ -169,6 +171,20 @@ def demo(
     ] = False,
 ) -> None:
     """Crawl the built-in demo: a small web that is served on this machine only."""
+    with _served_demo_at(workspace) as (served, path, folder):
+        config = load_config(path, folder, workers)
+        if not quiet:
+            typer.echo(f"The demo is served on 127.0.0.1:{served.port}; its config is {path}")
+        again = partial(_load_usable, path, folder, workers)
+        code = _crawl(config, verbose, quiet, fresh, load_again=again, is_demo=True)
+        if keep_serving:
+            _keep_serving(served.port, served.ca_path)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _served_demo_at(workspace: Path | None) -> Iterator[tuple[Served, Path, Path]]:
+    """The demo's sites, its config and its workspace, while they are served."""
     from crawler.demo.demo_config import write_demo_config
     from crawler.demo.server import serve_terrain
     from crawler.demo.terrain import demo_terrain
@@ -180,15 +196,21 @@ def demo(
         raise UsageError(f"cannot use {folder} for the demo: {problem.strerror}") from None
     folder = folder.resolve()
     with serve_terrain(demo_terrain(), folder) as served:
-        path = write_demo_config(folder, served)
-        config = load_config(path, folder, workers)
-        if not quiet:
-            typer.echo(f"The demo is served on 127.0.0.1:{served.port}; its config is {path}")
-        again = partial(_load_usable, path, folder, workers)
-        code = _crawl(config, verbose, quiet, fresh, load_again=again, is_demo=True)
-        if keep_serving:
-            _keep_serving(served.port, served.ca_path)
-    raise typer.Exit(code)
+        yield served, write_demo_config(folder, served), folder
+
+
+@contextmanager
+def served_demo(workspace: Path | None, workers: int | None) -> Iterator[Config]:
+    """The demo's config while its sites are served."""
+    with _served_demo_at(workspace) as (_, path, folder):
+        yield load_config(path, folder, workers)
+
+
+def crawl_demo(config: Config) -> int:
+    """Crawl the demo whose sites are served."""
+    assert config.source is not None
+    again = partial(_load_usable, config.source, config.workspace, config.crawler.workers or None)
+    return _crawl(config, 0, False, False, load_again=again, is_demo=True)
 
 
 def _keep_serving(port: int, ca_path: Path) -> None:

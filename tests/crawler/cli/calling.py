@@ -14,6 +14,7 @@ COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "r
 COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
 COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff")
 COMMANDS += ("backup", "restore", "storage")
+COMMANDS += ("serve", "user")
 
 
 def sumi(

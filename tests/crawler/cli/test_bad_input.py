@@ -94,6 +94,18 @@ BAD: list[tuple[str, ...]] = [
     ("init", "new.toml", "--from", "folder.toml"),
     ("init", "new.toml", "--from", "binary.toml"),
     ("init", "nowhere/new.toml", "--from", "list.txt"),
+    ("serve", "none.toml"),
+    ("serve", "my.toml", "--demo"),
+    ("serve", "my.toml", "--port", "65536"),
+    ("serve", "my.toml", "--host", "0.0.0.0"),  # without --allow-remote
+    ("serve", "my.toml", "--tls-key", "none.pem"),
+    ("serve", "my.toml", "--tls-key", "none.pem", "--tls-certificate", "none.pem"),
+    ("user", "add"),
+    ("user", "add", "ada", "none.toml"),
+    ("user", "add", "ada", "my.toml", "--role", "root"),
+    ("user", "role", "ada", "root", "my.toml"),
+    ("user", "password", "ada", "my.toml"),  # there is no such account
+    ("user", "odd"),
 ]
 
 

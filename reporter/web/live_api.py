@@ -1,0 +1,65 @@
+"""Health, the live figures, and the pages of the face."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from sse_starlette import EventSourceResponse
+from starlette.responses import HTMLResponse, Response
+
+from reporter.web.live_figures import MOST_STREAMS
+from reporter.web.page_files import filled, has_page, static_file
+from reporter.web.problems import Problem
+from reporter.web.routing import Answer, Call
+
+_TELL_ALIVE = 15  # seconds between comments that keep a quiet stream open
+
+
+def health(call: Call) -> Answer:
+    """Is the server up, and does it reach the workspace and the map?"""
+    is_map_there = call.face.database.is_file()
+    return Answer(
+        {
+            "status": "ok",
+            "version": call.face.version,
+            "workspace": call.face.workspace.exists(),
+            "map": is_map_there,
+        }
+    )
+
+
+def live(call: Call) -> Answer:
+    """The newest sample of the live figures: for those who cannot hold a stream open."""
+    return Answer(call.face.live.newest())
+
+
+def stream(call: Call) -> Response:
+    """The same as server-sent events, one a second. It ends with the session."""
+    face, visitor = call.face, call.visitor
+    if face.live.watchers >= MOST_STREAMS:
+        raise Problem(503, "too-many-streams", "too many streams are open; ask for /api/live instead", retry_after=30)
+
+    async def events() -> AsyncIterator[dict[str, str]]:
+        async for sample in face.live.samples():
+            if visitor.by_cookie and not face.sessions.is_valid(visitor.session):
+                yield {"event": "signed-out", "data": "{}"}
+                return
+            yield {"event": "live", "data": msgspec.json.encode(sample).decode()}
+
+    return EventSourceResponse(events(), ping=_TELL_ALIVE, headers={"Cache-Control": "no-store"})
+
+
+def front_page(call: Call) -> Response:
+    return HTMLResponse(filled("index", version=call.face.version))
+
+
+def page(call: Call) -> Response:
+    name = call.path["page"]
+    if not has_page(name):
+        raise Problem(404, "no-such-page", "there is no such page")
+    return HTMLResponse(filled(name, version=call.face.version))
+
+
+def static(call: Call) -> Response:
+    return static_file(call.path["path"], call.headers.get("if-none-match"))

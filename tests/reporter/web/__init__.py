@@ -1,0 +1,1 @@
+"""Tests of the web face: a real server on loopback, real HTTP."""
