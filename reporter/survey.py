@@ -88,6 +88,8 @@ def _with_lists(
     candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
     cut_shown = cut if is_uncut else cut[:CUT_PAGES]
     cut_urls = urls_of(reader, (page for page, _ in cut_shown))
+    reasons = rejections(reader, run)
+    rejected = rejected_pages(reader, run, None if is_uncut else TOP) if reasons else []  # a scan of all pages
     changes: dict[str, object] = {
         "top_blacklisted": blacklisted,
         "top_stubbed": stubbed,
@@ -115,8 +117,8 @@ def _with_lists(
         "links_cut": sum(links for _, links in cut),
         "truncated_pages": [truncated_urls[page][0] for page in truncated],
         "truncated_total": truncated_total,
-        "rejections": [figures.Rejection(*row) for row in rejections(reader, run)],
-        "rejected": [figures.RejectedPage(*row) for row in rejected_pages(reader, run, None if is_uncut else TOP)],
+        "rejections": [figures.Rejection(*row) for row in reasons],
+        "rejected": [figures.RejectedPage(*row) for row in rejected],
     }
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     return Figures(**{**fields, **changes})

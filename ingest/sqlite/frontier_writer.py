@@ -174,16 +174,18 @@ class FrontierWriter:
         assert domain.closed is not None
         state, error = CLOSED_AS[domain.closed]
         self._drop_sitemaps([domain.id])
-        waiting = "SELECT page_id FROM frontier WHERE domain_id = ?"
-        done.closed_pages += [row[0] for row in self._db.execute(waiting, (domain.id,))]
+        waiting = [row[0] for row in self._db.execute("SELECT id FROM frontier WHERE domain_id = ?", (domain.id,))]
+        done.closed_pages += waiting
         self._db.execute(
-            f"UPDATE pages SET state = ?, error_message = ? WHERE id IN ({waiting})",
-            (state.value, error, domain.id),
+            "UPDATE OR ROLLBACK pages SET state = ?, error_message = ? WHERE id IN (SELECT value FROM json_each(?))",
+            (state.value, error, json_list(sorted(waiting))),
         )
         if domain.closed == "request-limit":
             self._db.execute("UPDATE domain_states SET cut_run = ? WHERE id = ?", (run, domain.id))
-        gone = self._remove("domain_id = ?", (domain.id,))
-        self._counts["errors"] += gone if state in ERRORS else 0
+        self._db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,))
+        self.waiting.add([domain.id] * len(waiting), -1)
+        self._counts["frontier"] -= len(waiting)
+        self._counts["errors"] += len(waiting) if state in ERRORS else 0
         if domain.id in done.closed_harder:
             self._db.execute(
                 f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain AND {_UNVISITED}"

@@ -94,9 +94,11 @@ def moved_to(reader: MapReader, pages: Iterable[int]) -> dict[int, int]:
 
 def truncated_pages(reader: MapReader, run: int, most: int) -> tuple[list[int], int]:
     """Pages whose compressed body ended early in this run: the first ones, and how many they are."""
-    those = f"FROM pages WHERE seen_run = ?1 AND visited_run = ?1 AND {truncated_column(reader)} = 1"
-    total = reader.number(f"SELECT count(*) {those}", (run,))
-    return [page for (page,) in reader.rows(f"SELECT id {those} ORDER BY id LIMIT ?2", (run, most))], total
+    sql = (
+        f"SELECT id FROM pages WHERE seen_run = ?1 AND visited_run = ?1 AND {truncated_column(reader)} = 1 ORDER BY id"
+    )
+    found = [page for (page,) in reader.rows(sql, (run,))]
+    return found[:most], len(found)
 
 
 def cut_pages(reader: MapReader) -> list[tuple[int, int]]:

@@ -16,9 +16,21 @@ PageCounts = Counter[tuple[int, str, int | None, str | None]]
 _STATES: tuple[str, ...] = ("queued", "depth_exceeded", "processed")  # most of a large map, so they are compared first
 _STATES += tuple(str(state) for state in PageState if state not in _STATES)
 _STATE_NUMBER = "CASE state " + " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(_STATES)) + " END"
-# A page in one number while it is counted: domain, state, depth + 1 (0: it has none).
-_DOMAIN_SHIFT, _STATE_SHIFT = 28, 24
-_STATE_LOW, _DEPTH_LOW = (1 << _DOMAIN_SHIFT - _STATE_SHIFT) - 1, (1 << _STATE_SHIFT) - 1
+# Slugs that all waiting pages of a domain get at once: most of those with an error. 0 is none.
+_SHARED_SLUGS: tuple[str | None, ...] = (None, "request-limit", "breaker-open", "rate-limited")
+_SLUG = "substr(error_message, 1, instr(error_message || ':', ':') - 1)"
+_SLUG_NUMBER = "CASE WHEN error_message IS NULL THEN 0 " + (  # ";" is the character after ":"
+    " ".join(
+        f"WHEN error_message >= '{slug}:' AND error_message < '{slug};' THEN {number}"
+        for number, slug in enumerate(_SHARED_SLUGS)
+        if slug
+    )
+    + " END"
+)
+# A page in one number while it is counted: domain, slug, state, depth + 1 (0: it has none).
+_DOMAIN_SHIFT, _SLUG_SHIFT, _STATE_SHIFT = 30, 28, 24
+_SLUG_LOW, _STATE_LOW = (1 << _DOMAIN_SHIFT - _SLUG_SHIFT) - 1, (1 << _SLUG_SHIFT - _STATE_SHIFT) - 1
+_DEPTH_LOW = (1 << _STATE_SHIFT) - 1
 
 
 def runs(reader: MapReader) -> list[RunRow]:
@@ -58,22 +70,26 @@ def breakers(reader: MapReader, run: int) -> dict[int, tuple[str, int, str]]:
 def page_counts(reader: MapReader, run: int) -> PageCounts:
     """The number of pages that `run` saw, by (domain_id, state, depth, slug of the error).
 
-    Two scans: nearly all pages have no error, and counting one number for each of those is cheaper than counting rows.
+    Two scans: nearly all pages have no error or that of a closed domain, and counting one number for each of those is
+    cheaper than counting rows.
     """
     packed = reader.rows(
-        f"SELECT (domain_id << {_DOMAIN_SHIFT}) | (({_STATE_NUMBER}) << {_STATE_SHIFT}) | ifnull(depth + 1, 0)"
-        " FROM pages WHERE seen_run = ? AND error_message IS NULL",
+        f"SELECT ((domain_id << {_DOMAIN_SHIFT - _SLUG_SHIFT} | slug) << {_SLUG_SHIFT})"
+        f" | (({_STATE_NUMBER}) << {_STATE_SHIFT}) | ifnull(depth + 1, 0)"
+        f" FROM (SELECT domain_id, state, depth, {_SLUG_NUMBER} AS slug FROM pages WHERE seen_run = ?)"
+        " WHERE slug IS NOT NULL",
         (run,),
     )
     counts: PageCounts = Counter()
     for number, count in Counter(chain.from_iterable(packed)).items():
         depth = (number & _DEPTH_LOW) - 1
         state = _STATES[number >> _STATE_SHIFT & _STATE_LOW]
-        counts[number >> _DOMAIN_SHIFT, state, depth if depth >= 0 else None, None] = count
+        slug = _SHARED_SLUGS[number >> _SLUG_SHIFT & _SLUG_LOW]
+        counts[number >> _DOMAIN_SHIFT, state, depth if depth >= 0 else None, slug] = count
     counts.update(
         reader.rows(
-            "SELECT domain_id, state, depth, substr(error_message, 1, instr(error_message || ':', ':') - 1) FROM pages"
-            " WHERE seen_run = ? AND error_message IS NOT NULL",
+            f"SELECT domain_id, state, depth, {_SLUG} FROM pages"
+            f" WHERE seen_run = ? AND error_message IS NOT NULL AND {_SLUG_NUMBER} IS NULL",
             (run,),
         )
     )

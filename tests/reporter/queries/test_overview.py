@@ -22,6 +22,7 @@ def test_pages_are_counted_by_domain_state_depth_and_slug(tmp_path: Path, is_dee
         url = f"https://d{number % 3}.test/{state}"
         depth = None if number % 4 == 0 else (1 << 23) + number if is_deep else number
         error = f"slug-{number % 2}: text {number}" if number % 5 == 0 else None
+        error = "request-limit: spent" if number % 5 == 1 else "breaker-open" if number % 5 == 2 else error
         builder.page(url, str(state), error_message=error)
         builder.db.execute("UPDATE pages SET depth = ? WHERE url = ?", (depth, url))
         expected[builder.domains[f"d{number % 3}.test"], str(state), depth, error and error.partition(":")[0]] += 1
