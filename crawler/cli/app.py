@@ -146,6 +146,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple storage my.toml",
 )(keeping_commands.storage)
 _command(
+    short_help="Remove what is older than [retention] allows.",
+    epilog="\b\nExamples:\n  sumi-ripple prune my.toml --dry-run\n  sumi-ripple prune results my.toml --yes",
+)(keeping_commands.prune)
+_command(
     short_help="Show what is running, paused or waiting, and why.",
     epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",
 )(control_commands.status)

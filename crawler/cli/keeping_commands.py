@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crawler.cli.help_format import looks_like_a_file
 from crawler.cli.map_commands import OptionalConfigArgument, last_config
-from crawler.cli.options import JsonOption, WorkspaceOption, load_config, show
+from crawler.cli.options import JsonOption, WorkspaceOption, complete_config, load_config, show
 from crawler.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from crawler.model.removal import Pruning
+    from crawler.model.settings import Config
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of the backup.", show_default=False, file_okay=True)
@@ -88,3 +93,78 @@ def restore(
         show(f"Note: {note}")
     named = f" --workspace {found.config.workspace}" if found.is_workspace_named else ""
     show(f"To go on: sumi-ripple {into / facts.config}{named}")
+
+
+def prune(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND]... [CONFIG]",
+            help="Only these kinds: results, logs, quarantine, summaries, run-maps, aside. Results and aside go only "
+            "if they are named. And the config file, unless ./workspace was last crawled with it.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go, and why.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Remove what is older than [retention] allows. Daily figures are rolled up before their details go.
+
+    Nothing that a replay or a revisit needs goes unless its kind is named.
+    """
+    from crawler.keep.prune import KINDS
+    from crawler.model.shown_text import size_words
+
+    if dry_run == yes:
+        raise UsageError("give either --dry-run, which shows what would go, or --yes, which removes it")
+    kinds = tuple(dict.fromkeys(word for word in words or () if word in KINDS))
+    configs = [word for word in words or () if word not in KINDS]
+    if len(configs) > 1 or (configs and not looks_like_a_file(configs[0])):
+        raise UsageError(f"give kinds ({', '.join(KINDS)}) and at most one config, not {' '.join(configs)}")
+    loaded = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
+    found = _pruning(loaded, kinds)
+    if yes:
+        _remove_all(loaded, found)
+    for removal in found.removals:
+        done = "removed" if yes else "would go"
+        show(f"{removal.kind}: {removal.name} ({size_words(removal.size)}) {done}: {removal.why}")
+    for line in found.stays:
+        show(line)
+    total = size_words(sum(removal.size for removal in found.removals))
+    if found.removals:
+        show(f"{total} removed" if yes else f"{total} would go; to remove it, give --yes")
+    elif loaded.retention == type(loaded.retention)():
+        show(f"[retention] is not set in {loaded.source}: everything is kept")
+    else:
+        show("Nothing is older than [retention] allows")
+
+
+def _remove_all(config: Config, found: Pruning) -> None:
+    from crawler.workspace.opening import open_workspace
+
+    if not found.removals:
+        return
+    role = open_workspace(config.workspace).take_role("pruner")  # two would roll the same figures up
+    try:
+        for removal in found.removals:
+            removal.remove()
+    finally:
+        role.release()
+
+
+def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
+    """What would go of these kinds, or of all, from every part of the crawl."""
+    from functools import partial
+
+    from crawler.keep.prune import prune_workspace, require_limits, roll_up
+    from crawler.workspace.opening import open_keeping
+    from ingest.old_results import prune_results
+
+    require_limits(config, kinds)
+    found = prune_workspace(config, kinds)
+    if not kinds or "results" in kinds:
+        rolling = partial(roll_up, open_keeping(config.workspace))
+        found += prune_results(config, rolling, is_named="results" in kinds)
+    return found

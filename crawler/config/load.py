@@ -37,6 +37,7 @@ from crawler.model.settings import (
     OutputSettings,
     QualityEntry,
     ResilienceSettings,
+    RetentionSettings,
     SpoolSettings,
     TrapSettings,
     UserAgentSettings,
@@ -143,6 +144,14 @@ _TABLES: dict[str, dict[str, Check]] = {
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
         "results": whole_number(0, U32),
+    },
+    "retention": {
+        "results": whole_number(0, U32, " of runs"),
+        "logs": checks.seconds_or_none,
+        "quarantine": checks.seconds_or_none,
+        "summaries": checks.seconds_or_none,
+        "run-maps": checks.seconds_or_none,
+        "aside": checks.seconds_or_none,
     },
 }
 _LISTS = {
@@ -268,6 +277,7 @@ class _Loader:
             network=network,
             traps=TrapSettings(**tables["traps"]),
             spool=SpoolSettings(**tables["spool"]),
+            retention=RetentionSettings(**tables["retention"]),
             limits=LimitSettings(**tables["limits"]),
             resilience=ResilienceSettings(**tables["resilience"]),
             validation=ValidationSettings(**tables["validation"]),

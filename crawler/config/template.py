@@ -131,4 +131,12 @@ domain = "*.wiki.example"
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)
+
+# [retention]                       # what `sumi-ripple prune` may remove; without a key, its kind is kept
+# results = 10                      # runs; goes only by name: `prune results`, because replay needs it
+# logs = "7d"                       # their daily figures are rolled up before they go
+# quarantine = "30d"                # broken spool lines that were set aside
+# summaries = "90d"                 # of single runs; their figures stay
+# run-maps = "7d"                   # maps of single runs, made again when they are asked for
+# aside = "90d"                     # crawls that --fresh moved aside; go only by name
 """

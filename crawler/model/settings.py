@@ -147,6 +147,18 @@ class SpoolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """[retention]: lifetimes, which `sumi-ripple prune` applies. In seconds, results in runs. 0: it is kept."""
+
+    results: int = 0  # those of so many runs are kept
+    logs: int = 0
+    quarantine: int = 0  # spool lines that were set aside
+    summaries: int = 0  # of single runs
+    run_maps: int = 0  # maps of single runs, which are made again from results
+    aside: int = 0  # crawls and maps that --fresh or a change of rules moved aside
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationSettings:
     """[validation]: answers that are no pages (`crawler.visit.validation`)."""
 
@@ -194,6 +206,7 @@ class Config:
     network: NetworkSettings = NetworkSettings()
     traps: TrapSettings = TrapSettings()
     spool: SpoolSettings = SpoolSettings()
+    retention: RetentionSettings = RetentionSettings()
     limits: LimitSettings = LimitSettings()
     resilience: ResilienceSettings = ResilienceSettings()
     validation: ValidationSettings = ValidationSettings()

@@ -101,3 +101,11 @@ def size_words(number: int) -> str:
             return f"{size:,.0f} {unit}"
         size /= 1024
     return f"{size:,.1f} GiB"
+
+
+def age_words(seconds: int) -> str:
+    """A lifetime for people: `30 days`, `12 hours`."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds % size == 0:
+            return counted(seconds // size, unit)
+    return counted(seconds, "second")

@@ -5,26 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
-from crawler.model.records import Result
+from crawler.model.records import PageResult, Result
 from crawler.workspace.door import ResultLogs
 from crawler.workspace.log import Line
 from crawler.workspace.reading import parse_lines
 
 
-def drop_old_results(results: ResultLogs, keep_from: int) -> int:
-    """Delete the segments that hold only results of runs before `keep_from`; returns their number.
+def old_segments(results: ResultLogs, keep_from: int) -> list[tuple[str, int]]:
+    """The (writer, number) of segments that hold only results of runs before `keep_from`.
 
     Runs follow one another in every log, so the last line of a segment tells. A writer's newest segment stays.
     """
-    dropped = 0
+    found = []
     for writer in results.writers():
         for number in results.segments(writer)[:-1]:
             last = _last_run(results, writer, number)
             if last is None or last >= keep_from:
                 break
-            results.remove_segment(writer, number)
-            dropped += 1
-    return dropped
+            found.append((writer, number))
+    return found
+
+
+def drop_old_results(results: ResultLogs, keep_from: int) -> int:
+    """Delete these segments; returns their number."""
+    segments = old_segments(results, keep_from)
+    for writer, number in segments:
+        results.remove_segment(writer, number)
+    return len(segments)
+
+
+def visits_of(results: ResultLogs, writer: str, number: int) -> Iterator[tuple[str, int | None, int]]:
+    """Time, status and bytes of every visit in a segment, for the daily figures."""
+    lines: Iterator[tuple[PageResult, Line]] = parse_lines(results.segment_lines(writer, number), PageResult)
+    for result, _ in lines:
+        yield result.at, result.status, result.bytes
 
 
 def _last_run(results: ResultLogs, writer: str, number: int) -> int | None:

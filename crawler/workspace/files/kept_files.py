@@ -22,7 +22,7 @@ from crawler.workspace.keeping import Kept, Part
 from crawler.workspace.log import Cursor
 
 # Folders that belong to a crawl as a whole; each file in them is copied as it is.
-_COPIED = ("summaries", "logs", "metadata", "quarantine", "archive")
+_COPIED = ("summaries", "logs", "metadata", "quarantine", "archive", "rolled-up")
 _STORE = "store"
 _PARTS = {
     "results": "spool/results",
@@ -33,6 +33,7 @@ _PARTS = {
     "summaries": "summaries",
     "quarantine": "quarantine",
     "archives": "archive",
+    "rolled up": "rolled-up",
     "state": "state",
 }
 _OWN = {*(place.partition("/")[0] for place in _PARTS.values()), "locks", "activity", "bells", "status"}

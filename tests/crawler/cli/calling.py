@@ -13,8 +13,8 @@ from tests.places import ROOT
 COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "replay", "digest", "stats", "explain")
 COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
 COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff")
-COMMANDS += ("backup", "restore", "storage")
 COMMANDS += ("serve", "user")
+COMMANDS += ("backup", "restore", "storage", "prune")
 
 
 def sumi(

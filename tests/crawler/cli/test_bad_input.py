@@ -80,6 +80,13 @@ BAD: list[tuple[str, ...]] = [
     ("restore", "none"),
     ("restore", "my.toml"),
     ("restore", "folder.toml", "--into", "new"),
+    ("prune", "my.toml"),
+    ("prune", "my.toml", "--yes", "--dry-run"),
+    ("prune", "none.toml", "--yes"),
+    ("prune", "binary.toml", "--yes"),
+    ("prune", "pages", "my.toml", "--yes"),
+    ("prune", "results", "my.toml", "--yes"),  # no limit is set
+    ("prune", "my.toml", "my.toml", "--yes"),
     ("storage", "none.toml"),
     ("storage", "binary.toml"),
     ("storage", "my.toml", "x"),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
+import time
+from contextlib import closing
 from pathlib import Path
 
 import orjson
 import pytest
 
 from crawler.database.digest import digest
+from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.cli.calling import called
+from tests.reporter.terrain import MapBuilder
 
 Crawled = tuple[Path, subprocess.CompletedProcess[str]]
 
@@ -105,3 +111,109 @@ def test_storage_names_each_part_once_and_says_when_the_disk_is_full(
 def test_storage_of_nothing_is_one_sentence(here: Path, config_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert called("storage", "my.toml") == 1
     assert "nothing has been crawled" in capsys.readouterr().err
+
+
+RETENTION = """
+[retention]
+results = 2
+logs = "7d"
+quarantine = "30d"
+summaries = "90d"
+run-maps = "7d"
+aside = "90d"
+"""
+
+
+@pytest.fixture
+def aged(here: Path, config_path: Path, workspace: FileWorkspace) -> Path:
+    """A crawl with two files of each kind, a year old and new."""
+    config_path.write_text(config_path.read_text() + RETENTION)
+    b = MapBuilder(here / "sumi-ripple.db", ("a.test",))
+    b.page("https://a.test/")
+    b.save()
+    with closing(sqlite3.connect(here / "sumi-ripple.db")) as db, db:
+        db.execute("UPDATE runs SET status = 'completed'")
+        db.execute("INSERT OR REPLACE INTO run_figures VALUES (1, 5, 9, 7, 2, 3)")
+    visits = (
+        "timestamp,url,http_status,content_bytes\r\n2025-01-01T10:00:00Z,a,200,10\r\n"
+        "2025-01-01T11:00:00Z,b,404,\r\n2025-01-02T00:00:00Z,c,304,\r\n"
+    )
+    for name, text in {
+        "logs/pages-1.csv": visits,
+        "logs/metrics-1.csv": "timestamp,metric,value\n1735725600,pages,1\n1735729200,pages,4\n1735729200,pages,x\n",
+        "quarantine/x.bad": "{",
+        "summaries/run-1.md": "# one",
+        "old-20250101-000000/spool/results/f/1.jsonl": "{}",
+        "../sumi-ripple.db.runs/run-1-abc.db": "map",
+        "../sumi-ripple.20250101-000000.db": "map",
+    }.items():
+        for place in (here / "workspace" / name, here / "workspace" / name.replace("1", "2")):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+    year = time.time() - 365 * 86_400
+    for path in [*here.rglob("*1*"), here / "workspace" / "quarantine" / "x.bad"]:
+        os.utime(path, (year, year))
+    return here
+
+
+def left(folder: Path) -> set[str]:
+    aside = ("-wal", "-shm", ".lock", "format")
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.endswith(aside)
+    }
+
+
+def test_prune_says_first_what_would_go_then_removes_exactly_that(
+    aged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = left(aged)
+    assert called("prune", "my.toml", "--dry-run") == 0
+    told = capsys.readouterr().out
+    assert left(aged) == before
+    assert "logs: logs/pages-1.csv (" in told and "would go: older than 7 days ([retention] logs)" in told
+    assert "aside: 2 older than the limit stay" in told
+    assert called("prune", "my.toml", "--yes") == 0
+    gone = {
+        *("workspace/logs/pages-1.csv", "workspace/logs/metrics-1.csv", "workspace/quarantine/x.bad"),
+        *("workspace/summaries/run-1.md", "sumi-ripple.db.runs/run-1-abc.db"),
+    }
+    rolled = {f"workspace/rolled-up/{name}.csv" for name in ("visits", "metrics", "runs")}
+    assert left(aged) == (before - gone) | rolled
+    table = (aged / "workspace" / "rolled-up" / "visits.csv").read_text().splitlines()
+    assert table[1:] == ["2025-01-01,2,1,0,1,0,0,10,logs/pages-1.csv", "2025-01-02,1,0,1,0,0,0,0,logs/pages-1.csv"]
+    table = (aged / "workspace" / "rolled-up" / "metrics.csv").read_text().splitlines()
+    assert table[1:] == ["2025-01-01,pages,2,1,2.5,4,4,logs/metrics-1.csv"]
+    assert ",completed,5,9,7,2,3,summaries/run-1.md" in (aged / "workspace" / "rolled-up" / "runs.csv").read_text()
+    capsys.readouterr()
+    assert called("prune", "my.toml", "--yes") == 0
+    assert capsys.readouterr().out.endswith("Nothing is older than [retention] allows\n")
+
+
+def test_a_prune_that_was_cut_off_rolls_no_figure_up_twice(aged: Path) -> None:
+    log = aged / "workspace" / "logs" / "pages-1.csv"
+    content, times = log.read_bytes(), (log.stat().st_atime, log.stat().st_mtime)
+    assert called("prune", "logs", "my.toml", "--yes") == 0
+    table = (aged / "workspace" / "rolled-up" / "visits.csv").read_bytes()
+    log.write_bytes(content)  # as if it had been cut off before it removed the file
+    os.utime(log, times)
+    assert called("prune", "logs", "my.toml", "--yes") == 0
+    assert not log.exists()
+    assert (aged / "workspace" / "rolled-up" / "visits.csv").read_bytes() == table
+
+
+def test_crawls_that_were_moved_aside_go_only_by_name(aged: Path) -> None:
+    before = left(aged)
+    assert called("prune", "aside", "my.toml", "--yes") == 0
+    assert before - left(aged) == {
+        "workspace/old-20250101-000000/spool/results/f/1.jsonl",
+        "sumi-ripple.20250101-000000.db",
+    }
+
+
+def test_without_a_retention_table_everything_is_kept(
+    here: Path, config_path: Path, workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("prune", "my.toml", "--yes") == 0
+    assert "everything is kept" in capsys.readouterr().out

@@ -1,0 +1,60 @@
+"""Results that may go by `[retention] results`, at the wish of a person: the ingest's role is held meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from crawler.database.map_errors import MapError
+from crawler.database.run_log import recorded_runs
+from crawler.model.daily import VISITS_HEADER, visits_by_day
+from crawler.model.removal import Pruning, Removal
+from crawler.model.settings import Config
+from crawler.model.shown_text import counted
+from crawler.workspace.opening import open_workspace
+from ingest.sqlite.kept_runs import note_results_kept_from
+from ingest.upkeep.retention import old_segments, visits_of
+
+# (table, header, source, rows): see crawler/keep/prune.py
+RollUp = Callable[[str, bytes, str, Callable[[], bytes]], None]
+
+
+def prune_results(config: Config, roll_up: RollUp, *, is_named: bool) -> Pruning:
+    """What would go. Without their name (`is_named`) results stay: replay needs them."""
+    keep = config.retention.results
+    if not keep:
+        return Pruning()
+    try:
+        runs = recorded_runs(config.output.database_path).runs
+    except MapError:
+        return Pruning()
+    keep_from = runs[-1].number - keep + 1 if runs else 0
+    results = open_workspace(config.workspace).results
+    segments = old_segments(results, keep_from) if keep_from > 1 else []
+    if not segments:
+        return Pruning()
+    size = sum(results.segment_bytes(writer, number) for writer, number in segments)
+    words = f"{counted(len(segments), 'segment')} with results of runs before {keep_from}"
+    if not is_named:
+        return Pruning(stays=(f"results: {words} stay: replay needs them; to remove them: sumi-ripple prune results",))
+    why = f"only the results of the last {counted(keep, 'run')} are kept ([retention] results)"
+    return Pruning((Removal("results", words, size, why, partial(_remove, config, roll_up, keep_from, segments)),))
+
+
+def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tuple[str, int]]) -> None:
+    """The map says first that they are gone: a cut in between leaves segments that the next prune removes."""
+    workspace = open_workspace(config.workspace)
+    role = workspace.take_role("ingest")
+    try:
+        note_results_kept_from(config.output.database_path, keep_from)
+        for writer, number in segments:
+            source = f"results/{writer}/{number}"
+            rows = partial(_daily_figures, config, writer, number, source)
+            roll_up("visits.csv", VISITS_HEADER, source, rows)
+            workspace.results.remove_segment(writer, number)
+    finally:
+        role.release()
+
+
+def _daily_figures(config: Config, writer: str, number: int, source: str) -> bytes:
+    return visits_by_day(visits_of(open_workspace(config.workspace).results, writer, number), source)
