@@ -362,7 +362,7 @@ class DomainWorker:
         is_barrier = result.is_hard_garbage and breakers.HARD in settings.breaker_counts
         word = breakers.HARD if is_barrier else slug_of(result.error) or breakers.OK
         has_answer = isinstance(result.ledger[-1].answer, int)
-        outcome = breakers.outcome_of(word, settings.breaker_counts, has_answer=has_answer)
+        outcome = breakers.outcome_of(word, settings, has_answer=has_answer)
         before = domain.pace.breaker
         self._change_breaker(domain, before, breakers.after(before, outcome, time.monotonic_ns(), settings), word)
 

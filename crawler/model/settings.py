@@ -72,6 +72,11 @@ class ResilienceSettings:
     stall_after: int = 300  # seconds without progress though work is due; 0: never
     max_memory: int = 0  # bytes of a stage; 0: no limit
 
+    def counts(self, slug: str) -> bool:
+        """Is this a failure that opens a breaker? `http-5xx` stands for all of its kind."""
+        kind = f"{slug[:6]}xx" if slug.startswith("http-") and len(slug) == 8 else slug
+        return self.breaker_failures > 0 and (slug in self.breaker_counts or kind in self.breaker_counts)
+
 
 @dataclass(frozen=True, slots=True)
 class UserAgentSettings:

@@ -66,13 +66,9 @@ class Breaker(msgspec.Struct, frozen=True, gc=False):
 NO_BREAKER = Breaker()
 
 
-def outcome_of(word: str, counts: tuple[str, ...], *, has_answer: bool) -> Outcome:
-    """What a visit that ended with this word says. `has_answer`: the server answered its last request.
-
-    `counts` are the words of failures; `http-5xx` stands for all of its kind.
-    """
-    kind = f"{word[:6]}xx" if word.startswith("http-") and len(word) == 8 else word
-    if word in counts or kind in counts:
+def outcome_of(word: str, settings: ResilienceSettings, *, has_answer: bool) -> Outcome:
+    """What a visit that ended with this word says. `has_answer`: the server answered its last request."""
+    if settings.counts(word):
         return Outcome.FAILURE
     return Outcome.SUCCESS if has_answer else Outcome.NOTHING
 

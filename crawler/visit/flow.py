@@ -198,6 +198,7 @@ class _Flow:
         self.validator = validator or Validator(config.validation, config.garbage)
         self.learns_404 = learns_404
         self.settings = config.crawler
+        self.counts_429 = config.resilience.counts("http-429")
         self.agent = config.user_agent.crawler_name
         self.longest_base = longest_key(config.traps.max_url_length)
         self.labels_lists = config.discovery.pagination != "off"
@@ -299,13 +300,18 @@ class _Flow:
         yield self._pause(max(at_least, self.settings.retry_delay / 1000), error)
 
     def _wait_out_429(self, answer: Response) -> Generator[Wish, Reply, None]:
-        """Return once the page may be requested again; otherwise close the domain for this run."""
+        """Return once the page may be requested again; otherwise the visit ends.
+
+        The domain is closed for this run, unless its pause was kept and the circuit breaker counts the failure: then
+        that one decides. A pause over the limit is not kept, so nothing more is asked for.
+        """
         seconds = retry_after(answer.headers, answer.received_at)
         if seconds is None:
             seconds = self.settings.retry_delay / 1000
-        may_wait = self.settings.on_429 == "wait" and not self.has_waited
-        if not may_wait or seconds * 1000 > self.settings.max_retry_after:
-            raise self._ended(PageState.RATE_LIMITED, _http(429), answer, closes=Closure("rate-limited", 0))
+        may_wait = self.settings.on_429 == "wait" and seconds * 1000 <= self.settings.max_retry_after
+        if not may_wait or self.has_waited:
+            closes = None if may_wait and self.counts_429 else Closure("rate-limited", 0)
+            raise self._ended(PageState.RATE_LIMITED, _http(429), answer, closes=closes)
         self.has_waited = True
         self.retries += 1
         yield self._pause(seconds, _http(429))

@@ -196,6 +196,24 @@ def test_failures_in_a_row_open_the_breaker_and_the_domain_rests_with_its_jobs(b
     assert bench.domain.progress.done < bench.jobs_end()
 
 
+def test_pages_that_answer_429_after_their_pause_open_the_breaker_where_429s_are_waited_out() -> None:
+    bench = Bench(on_429="wait")
+    bench.wire.answers = {f"/{number}": Response(429, {"retry-after": "0"}) for number in range(9)}
+    bench.release(*"012345")
+    bench.work()
+    assert [(page.key[-1], page.state, page.closes) for page in bench.pages()] == [
+        (number, "rate_limited", None) for number in "01234"
+    ]
+    assert [sent for sent in bench.wire.sent if sent.endswith("/0")] == ["HEAD /0", "HEAD /0"]
+    (event,) = [record for record in bench.records() if isinstance(record, DomainEvent)]
+    assert (event.event, event.detail.split(";")[0]) == (
+        "breaker-open",
+        "5 visits in a row failed, the last with http-429",
+    )
+    assert bench.domain.pace.gate.read().closes is None
+    bench.close()
+
+
 def test_challenges_open_the_breaker_whatever_their_status(bench: Bench) -> None:
     challenge = Response(200, {"content-type": "text/html", "cf-mitigated": "challenge"}, b"<title>Wait</title>")
     bench.wire.answers = {f"/{number}": challenge for number in range(9)}

@@ -95,12 +95,15 @@ def test_a_breaker_that_is_turned_off_never_opens() -> None:
     ],
 )
 def test_words_that_count(word: str, has_answer: bool, expected: Outcome) -> None:
-    assert outcome_of(word, SETTINGS.breaker_counts, has_answer=has_answer) is expected
+    assert outcome_of(word, SETTINGS, has_answer=has_answer) is expected
 
 
 def test_the_config_says_which_words_count() -> None:
-    assert outcome_of("http-403", ("timeout",), has_answer=True) is GOOD
-    assert outcome_of("connection-refused", ("connection-refused",), has_answer=False) is BAD
+    assert outcome_of("http-403", ResilienceSettings(breaker_counts=("timeout",)), has_answer=True) is GOOD
+    assert (
+        outcome_of("connection-refused", ResilienceSettings(breaker_counts=("connection-refused",)), has_answer=False)
+        is BAD
+    )
 
 
 @given(st.lists(st.sampled_from([GOOD, BAD, NONE, "time"]), max_size=60), st.integers(1, 4), st.integers(1, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.model.messages import NO_RETRIES, Answer, BodyWanted, Failure, Pause, Request, Response, RetryCounts
 from crawler.model.records import UNSET, Closure, DomainEvent, Job, PageResult, RobotsResult
-from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, ValidationSettings
+from crawler.model.settings import Config, CrawlerSettings, NetworkSettings, ResilienceSettings, ValidationSettings
 from crawler.visit.flow import Refusal, looks_like_page, number_of, retry_after, visit
 from crawler.visit.robots import Policy, parse
 
@@ -49,6 +50,7 @@ class Walk:
         retry_counts: RetryCounts = NO_RETRIES,
         cut_at: int = 0,
         validation: ValidationSettings = ValidationSettings(),  # noqa: B008
+        resilience: ResilienceSettings = ResilienceSettings(),  # noqa: B008
         learns_404: bool = False,
         **settings: object,
     ) -> None:
@@ -56,6 +58,7 @@ class Walk:
             crawler=replace(CrawlerSettings(), **settings),
             network=NetworkSettings(max_body_size=1000),
             validation=validation,
+            resilience=resilience,
         )
         if known is None:
             known = {"example.com": Policy(), "www.example.com": Policy()}
@@ -360,13 +363,24 @@ def test_a_429_is_waited_out_once_where_the_config_says_so() -> None:
     assert [pause.seconds for pause in walk.pauses] == [30]
     again = Walk(limited, OK_HEAD, limited, on_429="wait")
     assert again.ended == ("rate_limited", "http-429")
+    assert again.result.closes is None, "the circuit breaker decides about the domain"
+
+
+@pytest.mark.parametrize("resilience", [{"breaker_failures": 0}, {"breaker_counts": ("timeout",)}])
+def test_a_second_429_closes_the_domain_where_no_breaker_counts_it(resilience: dict[str, Any]) -> None:
+    limited = response(429, {"retry-after": "30"})
+    again = Walk(limited, limited, on_429="wait", resilience=ResilienceSettings(**resilience))
+    assert again.ended == ("rate_limited", "http-429")
     assert again.result.closes == Closure("rate-limited", 0)
 
 
-def test_a_429_is_not_waited_out_beyond_the_limit() -> None:
+def test_a_429_is_not_waited_out_beyond_the_limit_and_closes_the_domain() -> None:
     walk = Walk(response(429, {"retry-after": "301"}), on_429="wait", max_retry_after=300_000)
     assert walk.ended == ("rate_limited", "http-429")
     assert walk.pauses == []
+    assert walk.result.closes == Closure("rate-limited", 0)
+    longer = Walk(response(429), response(429, {"retry-after": "301"}), on_429="wait", max_retry_after=300_000)
+    assert longer.result.closes == Closure("rate-limited", 0), "the second answer asks for a longer pause"
 
 
 @given(
