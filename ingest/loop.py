@@ -23,12 +23,14 @@ from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, SitemapResult, dump
 from crawler.model.settings import Config
 from crawler.resilience.stalls import Work
+from crawler.workspace.atomic import free_bytes
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
 from crawler.workspace.runs import RunStatus, read_run, recorded_runs
+from crawler.workspace.unapplied import progress_facts
 from ingest.apply import MapUpdater
 from ingest.left_estimate import LeftEstimate
 from ingest.memory.changes import Changes
@@ -77,6 +79,7 @@ class Ingest:
         # Hints from before a `resync` are of no use: the frontier table holds the same and more.
         self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
+        self._read_bytes = 0  # of the results taken
         self._left = LeftEstimate(config, self.store)
         self._has_read = False  # the last step found results
         self._later_runs: set[int] = set()  # runs with results that have to wait
@@ -92,12 +95,23 @@ class Ingest:
             "taken": self._taken,
             "duplicates": self.updater.duplicates,
             "backlog": self.unread_bytes(),
+            **progress_facts(self._positions, self._read_bytes / max(self._taken, 1), self._free_bytes()),
             "left": asdict(self._left.known) if self._left.known else None,
         }
 
     def work(self) -> Work:
         """For the heartbeat: results that could be read are work; a torn tail, or results of a later run, are none."""
         return Work(self._taken, self._has_read)
+
+    def _free_bytes(self) -> int | None:
+        return free_bytes(self.config.output.database_path)
+
+    def waits_for_disk(self) -> bool:
+        """Is there so little room that a commit may fail soon? The fetchers wait long before."""
+        free, floor = self._free_bytes(), self.config.spool.min_free_disk
+        is_low = free is not None and free < floor // 2
+        self._has_read = self._has_read and not is_low  # waiting is no standing still
+        return is_low
 
     def unread_bytes(self) -> int:
         """Bytes of results that wait to be applied."""
@@ -159,6 +173,7 @@ class Ingest:
         done = self.updater.commit()
         self._positions.update(positions)
         self._taken += len(batch)
+        self._read_bytes += sum(len(line) for _, line in batch)
         self._left.update(self.updater.run, time.monotonic())
         self._write_feed(done, sum(result.bytes for result, _ in batch if isinstance(result, PageResult)))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
@@ -369,6 +384,10 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
     while True:
         if control.is_paused() and not drain:
             control.wait_while_paused()
+        if not drain and ingest.waits_for_disk() and not control.should_stop():
+            control.beat("waiting: the disk of the map is almost full")
+            control.wait(1.0)
+            continue
         started, frontier = time.monotonic(), ingest.store.counts["frontier"]
         taken = ingest.step()
         control.beat("running" if taken else "waiting")

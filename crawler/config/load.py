@@ -144,6 +144,9 @@ _TABLES: dict[str, dict[str, Check]] = {
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
         "results": whole_number(0, U32),
+        "max-backlog": whole_number(0, U32),
+        "max-backlog-bytes": checks.size_in_bytes,
+        "min-free-disk": checks.size_in_bytes,
     },
     "retention": {
         "results": whole_number(0, U32, " of runs"),

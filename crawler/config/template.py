@@ -131,6 +131,9 @@ domain = "*.wiki.example"
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)
+# max-backlog = 100000              # results that wait to be applied: fetchers slow down at half, wait at it
+# max-backlog-bytes = "1 GiB"       # the same in bytes (0: no limit)
+# min-free-disk = "128 MiB"         # fetchers slow down at twice as much, and wait at it (0: no limit)
 
 # [retention]                       # what `sumi-ripple prune` may remove; without a key, its kind is kept
 # results = 10                      # runs; goes only by name: `prune results`, because replay needs it

@@ -28,6 +28,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from crawler.fetch.backpressure import Backpressure
 from crawler.fetch.claims import DomainClaims
 from crawler.fetch.domain_worker import Counts, DomainWorker
 from crawler.fetch.due_queue import DueQueue
@@ -133,6 +134,7 @@ class Fetcher:
             is_supervised=self._is_supervised,
             wake=partial(control.ring, self._name),
         )
+        self._pressure = Backpressure(config.spool, workspace, is_telling=self._index == 0)
         worker = DomainWorker(
             config,
             control,
@@ -174,8 +176,10 @@ class Fetcher:
             self._wind_up()
         self._runs.refresh()
         self._outlook.refresh()
+        self._pressure.look(now)
+        self._loop.share = self._pressure.now.share
         is_paused = self._control.is_paused()
-        is_held = is_paused or self._outlook.holds_requests
+        is_held = is_paused or self._outlook.holds_requests or self._pressure.holds_requests
         if is_held != self._queue.is_held:
             self._queue.hold(is_held)
         self._claims.listen(now)
@@ -186,7 +190,8 @@ class Fetcher:
         self._journal.keep_up(now, self._claims.progress)
         self._claims.release_idle(now)
         is_idle = not self._claims.held and not self._claims.announced
-        doing = "paused" if is_paused else "waiting for the network" if is_held else "idle" if is_idle else "running"
+        doing = "paused" if is_paused else "waiting for the network" if self._outlook.holds_requests else ""
+        doing = doing or self._pressure.now.doing or ("idle" if is_idle else "running")
         self._control.beat(doing, force=self._outlook.has_news())
         self._control.wait(self._patience(is_idle))
 

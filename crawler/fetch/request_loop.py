@@ -61,6 +61,7 @@ class RequestLoop:
         self._staffing = threading.Lock()  # for `_room` and `_open`
         self._room = 0
         self._open = 0  # domains that are worked on now
+        self.share = 1.0  # of the room that may be used, set by the main thread; one request is always allowed
         self._shared_at = 0.0
         self._stop_by_ns = 0
 
@@ -125,7 +126,7 @@ class RequestLoop:
         """Start a greenlet for every due domain, as far as there is room; returns the seconds until more may be due."""
         while True:
             with self._staffing:
-                if self._open >= self._room:
+                if self._open >= self._room or self._open >= max(1.0, self._room * self.share):
                     return math.inf
                 domain = self._queue.take()
                 if domain is None:

@@ -149,6 +149,10 @@ class SpoolSettings:
 
     segment_size: int = 16 * 1024 * 1024
     results: int = 0  # keep the result segments of this many runs; 0: of all (replay needs them)
+    # Backpressure: fetchers slow down from half of a limit on, and wait at it. 0: no limit.
+    max_backlog: int = 100_000  # results that wait to be applied: minutes of work for the ingest
+    max_backlog_bytes: int = 1024 * 1024 * 1024  # of them
+    min_free_disk: int = 128 * 1024 * 1024  # bytes, for the workspace and for the map
 
 
 @dataclass(frozen=True, slots=True)

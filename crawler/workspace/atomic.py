@@ -80,3 +80,16 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def free_bytes(place: Path) -> int | None:
+    """Bytes that this user can still write where a file or folder lies, or will lie; None: that is not known."""
+    for folder in (place, *place.parents):
+        try:
+            found = os.statvfs(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+        return found.f_bavail * found.f_frsize
+    return None

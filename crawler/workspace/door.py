@@ -273,6 +273,9 @@ class Workspace(Protocol):
     def prepare(self, *, is_to_be_cleared: bool = False) -> None:
         """Make it ready for stages. Raises WorkspaceError. `is_to_be_cleared`: the format does not matter."""
 
+    def free_bytes(self) -> int | None:
+        """Bytes that can still be written here; None: that is not known."""
+
     def is_open_to_others(self) -> bool:
         """Can every user of the system write to it?"""
 

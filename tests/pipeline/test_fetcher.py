@@ -27,6 +27,8 @@ from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.job_spools import read_bookmark
 from crawler.workspace.files.spool import Reader, end_of
+from crawler.workspace.log import Cursor
+from crawler.workspace.unapplied import progress_facts
 from tests.pipeline.fetching import (
     PlainTerrain,
     config_for,
@@ -597,3 +599,29 @@ def test_a_visit_that_is_interrupted_at_every_pause_makes_no_more_retries_than_t
         assert events["deferred"] == (asked == "/robots.txt")
         assert retry_counts() == NO_RETRIES, "the job is done"
         assert audit(config).is_clean, list(audit(config).lines())
+
+
+def test_fetchers_wait_while_results_pile_up_say_so_and_go_on_once_they_are_applied(tmp_path: Path) -> None:
+    names = hosts(12)
+    with serve_terrain(PlainTerrain(names), tmp_path / "server", log=True) as served:
+        config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
+        config = replace(config, spool=replace(config.spool, max_backlog=4))
+        workspace = prepare(config)
+
+        def tell(positions: dict[str, Cursor]) -> None:
+            """As an ingest does that has read so far; 500 bytes are the size of these results, about."""
+            facts = progress_facts(positions, 500.0, None)
+            workspace.beat("ingest", orjson.dumps({"name": "ingest", "facts": facts}))
+
+        tell({})
+        release(workspace, [f"https://{host}/p{number}" for host in names for number in range(8)])
+        with running(start_fetcher(config, tmp_path)) as fetcher:
+            wait_for(lambda: workspace.layout.status_of("fetcher-01").exists())
+            wait_for(lambda: str(status_of(workspace)["doing"]).startswith("waiting: about"))
+            wait_for(lambda: status_of(workspace)["facts"]["in_flight"] == 0)  # type: ignore[index]
+            assert len(pages(workspace)) < 8 * len(names)
+            tell({"fetcher-01": Cursor(10**6, 0)})
+            wait_for(lambda: len(pages(workspace)) == 8 * len(names))
+            finish(workspace)
+            assert fetcher.wait(20) == 0
+        assert too_close(served.requests(), DELAY) == []

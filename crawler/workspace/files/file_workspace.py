@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from crawler.model.errors import sentence
 from crawler.model.moments import Moment
 from crawler.model.records import Job
-from crawler.workspace.atomic import OWNER_ONLY_FOLDER, read_own, write_atomically
+from crawler.workspace.atomic import OWNER_ONLY_FOLDER, free_bytes, read_own, write_atomically
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import STAGES, BusyWork, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
@@ -76,6 +76,9 @@ class FileWorkspace:
                 write_atomically(self.layout.format_file, b"%d\n" % FORMAT)
         except OSError as problem:
             raise WorkspaceError(f"cannot use {self.name} as a workspace: {sentence(problem)}") from None
+
+    def free_bytes(self) -> int | None:
+        return free_bytes(self.layout.root)
 
     def is_open_to_others(self) -> bool:
         try:

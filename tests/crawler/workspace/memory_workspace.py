@@ -392,6 +392,9 @@ class MemoryWorkspace:
     def prepare(self, *, is_to_be_cleared: bool = False) -> None:
         self._is_prepared = True
 
+    def free_bytes(self) -> int | None:
+        return None
+
     def is_open_to_others(self) -> bool:
         return False
 
