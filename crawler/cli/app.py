@@ -150,6 +150,11 @@ _command(
     epilog="\b\nExamples:\n  sumi-ripple prune my.toml --dry-run\n  sumi-ripple prune results my.toml --yes",
 )(keeping_commands.prune)
 _command(
+    short_help="Archive old visits as compressed tables, or open an archive.",
+    epilog="\b\nExamples:\n  sumi-ripple archive my.toml --before 2025-01-31\n"
+    "  sumi-ripple archive open workspace/archive/before-2025-01-31",
+)(keeping_commands.archive)
+_command(
     short_help="Show what is running, paused or waiting, and why.",
     epilog="\b\nExamples:\n  sumi-ripple status\n  sumi-ripple status my.toml --watch",
 )(control_commands.status)

@@ -168,3 +168,69 @@ def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
         rolling = partial(roll_up, open_keeping(config.workspace))
         found += prune_results(config, rolling, is_named="results" in kinds)
     return found
+
+
+def archive(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONFIG] | open FOLDER",
+            help="The config file, unless ./workspace was last crawled with it; or the archive to open.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="DATE", help="Archive the visits before this day, e.g. 2025-01-31."),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--into",
+            metavar="PATH",
+            help="The folder of the archive [default: archive/before-DATE in the workspace], or the database that "
+            "open makes [default: archive.db in FOLDER].",
+            show_default=False,
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Archive the visits before a date as compressed CSV and JSON lines, or open such an archive as a read-only table.
+
+    An archive removes nothing; prune does.
+    """
+    from crawler.keep import archive as keep
+    from crawler.model.shown_text import counted
+
+    given = list(words or ())
+    if given[:1] == ["open"]:
+        if len(given) != 2 or before is not None:
+            raise UsageError(
+                "give the archive's folder, like: sumi-ripple archive open workspace/archive/before-2025-01-31"
+            )
+        path, counts = keep.open_archive(Path(given[1]), into)
+        tables = ", ".join(f"{name} ({counted(count, 'row')})" for name, count in counts.items())
+        show(f"Opened {given[1]} as {path}, read-only: {tables}")
+        return
+    if before is None or len(given) > 1:
+        raise UsageError("give a date and at most one config, like: sumi-ripple archive my.toml --before 2025-01-31")
+    day = _day(before)
+    loaded = load_config(Path(given[0]), workspace) if given else last_config(workspace)
+    folder = into or loaded.workspace / "archive" / f"before-{before}"
+    made = keep.make_archive(loaded, day, folder)
+    show(
+        f"Archived {counted(made.pages, 'visit')} ({counted(made.failures, 'failure')}) of {made.first[:10]} to "
+        f"{made.last[:10]} in {folder}"
+    )
+    show(f"To look into it: sumi-ripple archive open {folder}")
+
+
+def _day(text: str) -> str:
+    """The beginning of a day, in UTC, in the format of the records."""
+    from datetime import date
+
+    try:
+        return f"{date.fromisoformat(text).isoformat()}T00:00:00.000Z"
+    except ValueError:
+        raise UsageError(f"--before {text!r} is not a date; write it like 2025-01-31") from None

@@ -217,3 +217,54 @@ def test_without_a_retention_table_everything_is_kept(
 ) -> None:
     assert called("prune", "my.toml", "--yes") == 0
     assert "everything is kept" in capsys.readouterr().out
+
+
+def test_an_archive_has_every_visit_and_opens_as_a_read_only_table(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("restore", kept, "--into", tmp_path / "demo") == 0
+    config, folder = tmp_path / "demo" / "demo.toml", tmp_path / "demo" / "archive" / "before-2999-01-01"
+    assert called("archive", config, "--before", "2000-01-01") == 1
+    assert "there is no visit before" in capsys.readouterr().err
+    assert called("archive", config, "--before", "2999-01-01") == 0
+    assert {path.name for path in folder.iterdir()} == {
+        *("archive.json", "pages.csv.gz", "failures.csv.gz", "figures.jsonl.gz"),
+    }
+    assert called("archive", config, "--before", "2999-01-01") == 2, "an archive is never written over another"
+    capsys.readouterr()
+    assert called("archive", "open", folder) == 0
+    assert "read-only: archived_pages (" in capsys.readouterr().out
+    sql = "SELECT url, state, status_code, title, bytes, error FROM archived_pages"
+    of_map = "SELECT url, state, status_code, title, bytes, error_message FROM pages WHERE visited_run IS NOT NULL"
+    with (
+        closing(sqlite3.connect(f"file:{folder / 'archive.db'}?mode=ro", uri=True)) as archived,
+        closing(sqlite3.connect(tmp_path / "demo" / "sumi-ripple.db")) as map_,
+    ):
+        visits = {row[0]: row for row in archived.execute(sql)}
+        known = {row[0]: row for row in map_.execute(of_map)}
+        assert visits.keys() == known.keys()
+        same = [url for url, row in visits.items() if row[1:3] == known[url][1:3]]
+        assert len(same) > 0.8 * len(visits), "the map judges some of them by what it knows of others"
+        failures = archived.execute("SELECT count(*) FROM archived_failures WHERE slug <> ''").fetchone()[0]
+        assert failures == len([row for row in visits.values() if row[1] != "processed" and row[5]]) > 10
+        days = archived.execute(
+            "SELECT sum(figures ->> 'visits') FROM archived_figures WHERE figures ->> 'kind' = 'day'"
+        )
+        assert days.fetchone()[0] == len(visits)
+    assert (folder / "archive.db").stat().st_mode & 0o777 == 0o400
+    content = bytearray((folder / "pages.csv.gz").read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / "pages.csv.gz").write_bytes(content)
+    assert called("archive", "open", folder, "--into", tmp_path / "x.db") == 1
+    error = capsys.readouterr().err
+    assert "is damaged" in error and error.count("\n") == 1 and not (tmp_path / "x.db").exists()
+
+
+def test_an_archive_knows_visits_whose_results_are_gone(aged: Path) -> None:
+    with closing(sqlite3.connect(aged / "sumi-ripple.db")) as db, db:
+        db.execute("UPDATE pages SET visited_run = 1, visited_at = '2025-01-01T00:00:00.000Z', state = 'processed'")
+        db.execute("INSERT INTO meta VALUES ('results_kept_from_run', '2')")
+    assert called("archive", "my.toml", "--before", "2025-01-02", "--into", aged / "cold") == 0
+    assert called("archive", "open", aged / "cold") == 0
+    with closing(sqlite3.connect(f"file:{aged / 'cold' / 'archive.db'}?mode=ro", uri=True)) as db:
+        assert db.execute("SELECT run, url FROM archived_pages").fetchall() == [(1, "https://a.test/")]
