@@ -1,13 +1,16 @@
 /*
- * A domain map on a canvas: zoom, pan, labels, a selected domain with its neighbours. Canvas2D, no other parts.
+ * A map on a canvas: zoom, pan, labels, a selected domain (or page) with its neighbours. Canvas2D, no other parts.
  *
- *   const map = createCanvasMap(canvas, data, { onSelect: (index) => … });   index: a domain, or null
+ *   const map = createCanvasMap(canvas, data, { onSelect: (index) => …, onSelectLink: (from, to, links) => … });
  *
- * `data` is the JSON that `sumi-ripple map` writes (version 1). Names and titles come from strangers: here they are only
- * ever drawn as text. Colours are the CSS variables of the canvas (see COLOURS); call `restyle` when they change.
+ * `index` is a node, or null. Links can be chosen where there is an `onSelectLink`. `data` is the JSON that
+ * `sumi-ripple map` writes (version 1), or a level of the web face. Names and titles come from strangers: here they are
+ * only ever drawn as text. Colours are the CSS variables of the canvas (see COLOURS); call `restyle` when they change.
  */
 
-const COLOURS = ["paper", "ink", "muted", "edge", "outgoing", "incoming", "mark"];
+const COLOURS = ["paper", "ink", "muted", "edge", "outgoing", "incoming", "mark", "new", "vanished"];
+const NEW = 1; // in nodes.change and link_changes, where two runs are compared
+const VANISHED = 2;
 const LABEL_FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif";
 const MOST_EDGES_DRAWN = 5000; // at one time; zooming in shows those that are left out
 const MOST_LABELS = 400;
@@ -19,7 +22,7 @@ const PIXELS_AROUND = 6; // a click this near to a domain means it
 const ZOOM_STEP = 1.35;
 const ROOM = { side: 40, top: 28, bottom: 72 }; // pixels that a fitted map leaves free: labels, legend
 
-export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
+export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLink = null } = {}) {
   const context = canvas.getContext("2d");
   const nodes = data.nodes;
   const count = nodes.name.length;
@@ -35,6 +38,11 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   let selected = null;
   let hovered = null;
   let matches = null; // Set of domains that a search found; null: no search
+  let filter = null; // (index) => is it shown? null: all are
+  let path = []; // nodes of a path that is drawn above the links
+  let chosenLink = null; // its place in `links`
+  const changes = nodes.change || null;
+  const linkChanges = data.link_changes || null;
   let isFitted = true;
   let frame = 0;
 
@@ -43,7 +51,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   const screenX = (x) => (x - view.x) * view.scale + view.width / 2;
   const screenY = (y) => (y - view.y) * view.scale + view.height / 2;
   const radiusOf = (index) => Math.max(nodes.r[index] * view.scale, 1.3);
-  const isShown = (index) => !hidden.has(nodes.class[index]);
+  const isShown = (index) => !hidden.has(nodes.class[index]) && (filter === null || filter(index));
 
   function leastScale() {
     const width = bounds.right - bounds.left || 1;
@@ -124,6 +132,9 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
     context.fillRect(0, 0, view.width, view.height);
     const near = selected === null ? null : neighbours[selected];
     drawEdges(near);
+    if (linkChanges && !near) drawChangedLinks();
+    if (path.length > 1) drawPath();
+    if (chosenLink !== null) drawChosenLink();
     for (let place = count - 1; place >= 0; place -= 1) drawNode(byImportance[place], near);
     if (selected !== null) drawRing(selected, colours.ink, 2.5);
     if (hovered !== null && hovered !== selected) drawRing(hovered, colours.muted, 1.5);
@@ -163,6 +174,46 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
     context.globalAlpha = 1;
   }
 
+  function drawChangedLinks() {
+    for (const [mark, colour] of [[NEW, colours.new], [VANISHED, colours.vanished]]) {
+      context.strokeStyle = colour;
+      context.globalAlpha = 0.75;
+      context.lineWidth = 1.4;
+      context.setLineDash(mark === VANISHED ? [5, 4] : []);
+      context.beginPath();
+      for (let place = 0; place < linkChanges.length; place += 1) {
+        const [a, b] = [links[3 * place], links[3 * place + 1]];
+        if (linkChanges[place] === mark && isShown(a) && isShown(b) && crossesView(a, b)) line(a, b);
+      }
+      context.stroke();
+    }
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  function drawPath() {
+    context.strokeStyle = colours.mark;
+    context.fillStyle = colours.mark;
+    context.lineWidth = 3;
+    for (let step = 1; step < path.length; step += 1) {
+      context.beginPath();
+      line(path[step - 1], path[step]);
+      context.stroke();
+      arrow(path[step - 1], path[step]);
+    }
+  }
+
+  function drawChosenLink() {
+    const [a, b] = [links[chosenLink], links[chosenLink + 1]];
+    context.strokeStyle = colours.mark;
+    context.fillStyle = colours.mark;
+    context.lineWidth = 2.5;
+    context.beginPath();
+    line(a, b);
+    context.stroke();
+    arrow(a, b);
+  }
+
   function crossesView(a, b) {
     const ax = screenX(nodes.x[a]);
     const bx = screenX(nodes.x[b]);
@@ -192,6 +243,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   }
 
   function isFaded(index, near) {
+    if (path.length) return !path.includes(index);
     if (near) return index !== selected && !near.all.has(index);
     return matches !== null && !matches.has(index);
   }
@@ -222,7 +274,14 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
       context.stroke();
     }
     if (matches !== null && matches.has(index)) drawRing(index, colours.mark, 2);
+    if (changes && changes[index]) drawChange(index);
     context.globalAlpha = 1;
+  }
+
+  function drawChange(index) {
+    context.setLineDash(changes[index] === VANISHED ? [3, 3] : []);
+    drawRing(index, changes[index] === NEW ? colours.new : colours.vanished, 2.5);
+    context.setLineDash([]);
   }
 
   function drawRing(index, colour, width) {
@@ -303,8 +362,39 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
     return best;
   }
 
+  /** The link under a place, as its place in `links`; of several the nearest. */
+  function linkAt(x, y) {
+    let best = null;
+    let nearest = PIXELS_AROUND;
+    for (let at = 0; at < links.length; at += 3) {
+      const [a, b] = [links[at], links[at + 1]];
+      if (!isShown(a) || !isShown(b)) continue;
+      const away = distanceToLine(x, y, screenX(nodes.x[a]), screenY(nodes.y[a]), screenX(nodes.x[b]), screenY(nodes.y[b]));
+      if (away < nearest) {
+        best = at;
+        nearest = away;
+      }
+    }
+    return best;
+  }
+
+  function choose(x, y) {
+    const index = nodeAt(x, y);
+    const link = index === null && onSelectLink ? linkAt(x, y) : null;
+    if (link === null) select(index);
+    else selectLink(link);
+  }
+
+  function selectLink(at) {
+    selected = null;
+    chosenLink = at;
+    redraw();
+    onSelectLink(links[at], links[at + 1], links[at + 2]);
+  }
+
   function select(index, { isRevealed = false } = {}) {
     selected = index;
+    chosenLink = null;
     if (index !== null && isRevealed) reveal(index);
     redraw();
     onSelect(index);
@@ -350,7 +440,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   function onUp(event) {
     const at = pointers.get(event.pointerId);
     pointers.delete(event.pointerId);
-    if (at && event.type === "pointerup" && travelled <= 4) select(nodeAt(at.x, at.y));
+    if (at && event.type === "pointerup" && travelled <= 4) choose(at.x, at.y);
   }
 
   function hover(index) {
@@ -379,17 +469,26 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
     event.preventDefault();
   }
 
-  canvas.addEventListener("pointerdown", onDown);
-  canvas.addEventListener("pointermove", onMove);
-  canvas.addEventListener("pointerup", onUp);
-  canvas.addEventListener("pointercancel", onUp);
-  canvas.addEventListener("pointerleave", () => hover(null));
-  canvas.addEventListener("wheel", onWheel, { passive: false });
-  canvas.addEventListener("dblclick", (event) => zoomAt(2, place(event).x, place(event).y));
-  canvas.addEventListener("keydown", onKey);
-  new ResizeObserver(resize).observe(canvas);
+  const listeners = new AbortController();
+  const listen = (event, heard, options) => canvas.addEventListener(event, heard, { ...options, signal: listeners.signal });
+  listen("pointerdown", onDown);
+  listen("pointermove", onMove);
+  listen("pointerup", onUp);
+  listen("pointercancel", onUp);
+  listen("pointerleave", () => hover(null));
+  listen("wheel", onWheel, { passive: false });
+  listen("dblclick", (event) => zoomAt(2, place(event).x, place(event).y));
+  listen("keydown", onKey);
+  const resizes = new ResizeObserver(resize);
+  resizes.observe(canvas);
 
   const api = {
+    /** Let go of the canvas: another map takes its place. */
+    end: () => {
+      listeners.abort();
+      resizes.disconnect();
+      cancelAnimationFrame(frame);
+    },
     fit,
     restyle,
     select,
@@ -403,6 +502,15 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
       else hidden.add(index);
       redraw();
     },
+    showOnly: (test) => {
+      filter = test;
+      redraw();
+    },
+    showPath: (indexes) => {
+      path = indexes;
+      redraw();
+    },
+    isShown,
     neighboursOf: (index) => neighbours[index],
     placeOf: (index) => ({ x: screenX(nodes.x[index]), y: screenY(nodes.y[index]) }),
     get selected() {
@@ -412,6 +520,12 @@ export function createCanvasMap(canvas, data, { onSelect = () => {} } = {}) {
   restyle();
   resize();
   return api;
+}
+
+function distanceToLine(x, y, ax, ay, bx, by) {
+  const length = (bx - ax) ** 2 + (by - ay) ** 2 || 1;
+  const share = Math.min(Math.max(((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / length, 0), 1);
+  return Math.hypot(x - ax - share * (bx - ax), y - ay - share * (by - ay));
 }
 
 function boundsOf(nodes, count) {
