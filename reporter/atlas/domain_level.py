@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from crawler.database.completed_map import live_database
+from crawler.database.reader import open_map
 from crawler.model.settings import Config
 from crawler.rules.lists import EntryNotes
 from reporter.map.layout_file import keep_places, kept_places
 from reporter.map.map_data import DEFAULT_DOMAINS, MOST_DOMAINS, map_data
+from reporter.queries.domain_links import domain_names
 
-__all__ = ["DEFAULT_DOMAINS", "MOST_DOMAINS", "domain_level"]
+__all__ = ["DEFAULT_DOMAINS", "MOST_DOMAINS", "domain_level", "known_domains"]
 
 
 def domain_level(config: Config, database: Path, most: int = DEFAULT_DOMAINS) -> dict[str, Any]:
@@ -36,3 +38,9 @@ def domain_level(config: Config, database: Path, most: int = DEFAULT_DOMAINS) ->
         "links_known": counts["links_known"],
     }
     return {**level, "kind": "graph", "level": "domains"}
+
+
+def known_domains(database: Path) -> set[str]:
+    """The names of all domains of a map."""
+    with open_map(database) as reader:
+        return set(domain_names(reader))

@@ -9,13 +9,14 @@ web_accounts   accounts, bearer tokens and single-use links, in workspace/web/
 web_sessions   who is signed in
 call_limits    calls a minute
 live_figures   the live figures, sampled while somebody looks, as a stream or one at a time
+map_levels     levels of the map, worked out once for all viewers
 page_files     the HTML pages and static files
 openapi        the route table as an OpenAPI document
 web_server     uvicorn around the app
 
-Pages are HTML files in `pages/`, sent as they are but for `{{name}}`, which `page_files.filled` replaces by escaped
-text: there is no template engine. Everything that a page shows comes as JSON from `/api/…` and is put in by ES modules
-from `static/` with `textContent`. No inline script or style: the Content-Security-Policy forbids both.
+A page is `pages/frame.html` with its title and its ES module (`page_files.PAGES`): there is no template engine.
+Everything that a page shows comes as JSON from `/api/…` and is put in by the modules in `static/` as text nodes
+(`dom.js`). No inline script or style: the Content-Security-Policy forbids both.
 
 Reads go through the map's reading door and the workspace's. Writes are flag files, edits of the config, and orders
 that the stages carry out.

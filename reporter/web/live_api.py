@@ -9,7 +9,7 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import HTMLResponse, Response
 
 from reporter.web.live_figures import MOST_STREAMS
-from reporter.web.page_files import filled, has_page, static_file
+from reporter.web.page_files import page_text, static_file
 from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call
 
@@ -51,14 +51,11 @@ def stream(call: Call) -> Response:
 
 
 def front_page(call: Call) -> Response:
-    return HTMLResponse(filled("index", version=call.face.version))
+    return HTMLResponse(page_text("", call.face.version))
 
 
 def page(call: Call) -> Response:
-    name = call.path["page"]
-    if not has_page(name):
-        raise Problem(404, "no-such-page", "there is no such page")
-    return HTMLResponse(filled(name, version=call.face.version))
+    return HTMLResponse(page_text(call.path["page"], call.face.version))
 
 
 def static(call: Call) -> Response:

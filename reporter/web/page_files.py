@@ -1,6 +1,7 @@
 """The HTML pages and the static files, both from this package.
 
-A page is `pages/NAME.html`; `{{name}}` in it is replaced by escaped text. Static files are `static/…`, with an ETag.
+Every page is `pages/frame.html` with its title and its ES module, which fills in the rest: `{{name}}` there is replaced
+by escaped text. Static files are `static/…`, with an ETag; the renderer of the map is that of `reporter/map`.
 """
 
 from __future__ import annotations
@@ -15,25 +16,38 @@ from starlette.responses import Response
 
 from reporter.web.problems import Problem
 
+PAGES = {  # name in the address → title, module
+    "": ("Dashboard", "dashboard"),
+    "map": ("Map", "map"),
+    "pages": ("Pages", "pages"),
+    "page": ("Page", "page"),
+    "domains": ("Domains", "domains"),
+    "domain": ("Domain", "domain"),
+    "curation": ("Curation", "curation"),
+    "runs": ("Runs", "runs"),
+    "diff": ("Changes", "diff"),
+}
+_SHARED = {"canvas_map.js": "reporter.map"}  # files of other packages, under static/
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9]+)*")
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-def filled(name: str, **values: str) -> str:
-    """A page with its places filled; a place without a value is empty."""
-    text = (files("reporter.web") / "pages" / f"{name}.html").read_text("utf-8")
-    return _PLACE.sub(lambda place: escape(values.get(place[1], "")), text)
-
-
-def has_page(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and (files("reporter.web") / "pages" / f"{name}.html").is_file()
+def page_text(name: str, version: str) -> str:
+    """The HTML of a page. Raises Problem for one that there is not."""
+    if name not in PAGES:
+        raise Problem(404, "no-such-page", "there is no such page")
+    title, module = PAGES[name]
+    built = "yes" if (files("reporter.web") / "static" / "built" / "sigma_map.js").is_file() else "no"
+    values = {"title": title, "module": module, "version": version, "built": built}
+    text = (files("reporter.web") / "pages" / "frame.html").read_text("utf-8")
+    return _PLACE.sub(lambda place: escape(values[place[1]]), text)
 
 
 def static_file(path: str, known: str | None = None) -> Response:
     """A file under static/. `known` is the client's If-None-Match."""
     parts = path.split("/")
-    place = files("reporter.web") / "static"
+    place = files(_SHARED[path]) if path in _SHARED else files("reporter.web") / "static"
     for part in parts:
         if _NAME.fullmatch(part) is None:
             raise Problem(404, "no-such-file", "there is no such file")

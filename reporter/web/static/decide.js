@@ -1,0 +1,56 @@
+/* A decision about a domain: what it would do (by replay), then yes or no. */
+
+import { post } from "/static/api.js";
+import { make, shown } from "/static/dom.js";
+import { tell } from "/static/shell.js";
+
+const WORDS = {
+  accept: { title: "Accept", effect: "Put it into [[quality]]: crawled in full, depth is counted from it." },
+  reject: { title: "Reject", effect: "Put it into [[blacklist]]: never visited, links to it are counted." },
+  stub: { title: "Stub", effect: "Put it into [[stub]]: never visited, its linked pages are recorded." },
+};
+
+/** Open the dialog. Resolves to true if the decision was made. */
+export function decide(word, domain, { onDone = () => {} } = {}) {
+  const effect = make("div", { "aria-live": "polite" }, make("p", { class: "muted" }, "Working out by a replay what the map would become …"));
+  const note = make("input", { name: "note", maxlength: "300", autocomplete: "off" });
+  const tags = make("input", { name: "tags", maxlength: "200", autocomplete: "off", placeholder: "separated by commas" });
+  const yes = make("button", { class: "primary", type: "submit" }, `${WORDS[word].title} it`);
+  const problem = make("div", { class: "notice is-bad", role: "alert", hidden: true });
+  const form = make("form", { method: "dialog" },
+    make("h2", {}, `${WORDS[word].title} `, ...shown(domain)), make("p", {}, WORDS[word].effect), effect,
+    make("label", { class: "field" }, "Note (kept with the entry)", note), make("label", { class: "field" }, "Tags", tags), problem,
+    make("div", { class: "actions" }, make("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), yes));
+  const dialog = make("dialog", { "aria-label": `${WORDS[word].title} ${domain}` }, form);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    yes.disabled = true;
+    try {
+      await post("/api/curate", body(word, domain, note.value, tags.value));
+      dialog.close();
+      tell(`${WORDS[word].title}ed `.replace("Stubed", "Stubbed"), "is-good", ...shown(domain), ". It takes effect with the next crawl; ", make("a", { href: "/curation#log" }, "the log"), " takes it back.");
+      onDone();
+    } catch (failure) {
+      problem.textContent = failure.message;
+      problem.hidden = false;
+      yes.disabled = false;
+    }
+  });
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  preview(word, domain, effect);
+  return dialog;
+}
+
+const body = (word, domain, note, tags) => ({ decision: word, domain, note: note.trim(), tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean) });
+
+async function preview(word, domain, effect) {
+  try {
+    const found = await post("/api/curate/preview", body(word, domain, "", ""));
+    effect.replaceChildren(make("h3", {}, "The map would become, without any further request"), make("ul", { id: "preview" }, found.lines.map((line) => make("li", {}, ...shown(line)))),
+      ...(found.warnings || []).map((line) => make("p", { class: "notice is-warn" }, ...shown(line))));
+  } catch (problem) {
+    effect.replaceChildren(make("p", { class: "notice is-warn" }, problem.message));
+  }
+}

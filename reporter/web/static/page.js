@@ -1,0 +1,93 @@
+/* One page: why it is as it is, the paths to it, who links here, and its stored text. */
+
+import { get } from "/static/api.js";
+import { card, domainLink, facts, make, outside, pageLink, shown, table } from "/static/dom.js";
+import { blank, start } from "/static/shell.js";
+import { CLASSES, counted, moment, number, stateTone, stateWord } from "/static/words.js";
+
+const asked = new URLSearchParams(location.search).get("url") || "";
+
+start(async (main) => {
+  if (!asked) {
+    main.replaceChildren(blank("Which page?", make("p", {}, "Look for it in ", make("a", { href: "/pages" }, "Pages"), ".")));
+    return;
+  }
+  const page = await get("/api/explain", { url: asked });
+  document.title = `${page.title || page.key} · Sumi-Ripple`;
+  const to = (level) => `/map?${new URLSearchParams({ level, url: page.key })}`;
+  main.replaceChildren(
+    make("div", { class: "head" },
+      make("div", {}, make("h1", {}, ...shown(page.title || page.key)),
+        make("p", { class: "url" }, outside(page.wire || page.key, ...shown(page.key)))),
+      page.is_known ? make("div", { class: "actions" }, make("a", { class: "button", href: to("surroundings") }, "What is around it"), make("a", { class: "button", href: to("paths") }, "Paths on the map")) : null),
+    page.is_known ? null : make("div", { class: "notice" }, make("p", {}, "This page is not on the map: no run has seen a link to it. What follows is what the config says.")),
+    make("div", { class: "grid" }, stateCard(page), advice(page), pathsCard(page), linksCard(page), await storedCard(page)),
+  );
+});
+
+function stateCard(page) {
+  return card("State", facts([
+    ["State", page.state ? make("span", { class: `tag ${stateTone(page.state)}` }, stateWord(page.state)) : "not on the map"],
+    ["Why", page.error ? shown(page.error) : null],
+    ["Status code", page.status ? make("a", { href: `/pages?${new URLSearchParams({ status: page.status })}` }, String(page.status)) : null],
+    ["Judged", page.validation && page.validation !== "ok" ? shown(`${page.validation}: ${page.rejection_reason || ""}`) : null],
+    ["Content type", page.content_type ? shown(page.content_type) : null],
+    ["Redirects to", page.redirect_to ? pageLink(page.redirect_to, ...shown(page.redirect_to)) : null],
+    ["Domain", [domainLink(page.domain), ` (${CLASSES[page.class] || page.class})`]],
+    ["Decided by", page.rule ? shown(`${page.rule} in [[${page.rule_list}]]${page.rule_line ? `, line ${page.rule_line}` : ""}`) : null],
+    ["Found by", page.origin],
+    ["In the sitemap", page.in_sitemap ? shown(page.in_sitemap) : null],
+    ["Next page of its list", page.next_page ? pageLink(page.next_page, ...shown(page.next_page)) : null],
+    ["Visited", page.visited_at ? `${moment(page.visited_at)}, run ${page.visited_run}` : null],
+    ["First found", page.discovered_at ? `${moment(page.discovered_at)}, run ${page.first_run}` : null],
+    ["Last seen", page.last_run ? make("a", { href: "/runs" }, `run ${page.last_run}`) : null],
+    ["Robots", robots(page.robots)],
+    ["Trap", page.trap ? shown(page.trap) : null],
+  ]));
+}
+
+function robots(found) {
+  if (!found || found.allowed === null) return null;
+  return shown(`${found.allowed ? "allowed" : "denied"}${found.rule ? ` by “${found.rule}”` : ""}${found.crawl_delay ? `, Crawl-delay ${found.crawl_delay} s` : ""}`);
+}
+
+function advice(page) {
+  if (!page.to_be_crawled?.length && !page.turn) return null;
+  const rows = page.to_be_crawled.map((line) => make("li", {}, ...shown(line, 600)));
+  return card("To have it crawled", page.turn?.words ? make("p", {}, ...shown(page.turn.words)) : null, make("ul", { class: "plain rows" }, rows));
+}
+
+function pathsCard(page) {
+  if (!page.depths.length) return page.is_known ? card("Depth", make("p", { class: "muted" }, "No followed path from a quality domain leads here.")) : null;
+  return card("Depth, with a shortest path", make("ul", { class: "plain rows" }, page.depths.map((depth) => make("li", {},
+    make("strong", {}, `${depth.depth} `), "from ", ...shown(depth.origin),
+    depth.path.length ? make("ol", { class: "small" }, depth.path.map((step) => make("li", {}, pageLink(step.url, ...shown(step.url)), step.via === "redirect" ? " (by a redirect)" : ""))) : null))));
+}
+
+function linksCard(page) {
+  if (!page.is_known) return null;
+  if (!page.linked_from_total) return card("Linked from", make("p", { class: "muted" }, "No page of this run links here."));
+  return card(`Linked from ${counted(page.linked_from_total, "page")}`,
+    page.linked_from.length < page.linked_from_total ? make("p", { class: "muted small" }, `The first ${number(page.linked_from.length)}; `, make("a", { href: `?${new URLSearchParams({ url: asked })}&all=1` }, "the map shows those around it"), ".") : null,
+    table([
+      { name: "Page", cell: (row) => pageLink(row.url, ...shown(row.url)) },
+      { name: "Link", cell: (row) => [row.text ? ["“", ...shown(row.text), "” "] : "", row.kind === "link" ? "" : row.kind].flat() },
+    ], page.linked_from, { label: "Pages that link here" }));
+}
+
+/** The stored content as text. It is never shown as the site's own HTML. */
+async function storedCard(page) {
+  if (!page.is_known) return null;
+  let stored;
+  try {
+    stored = await get("/api/pages/content", { url: page.key });
+  } catch (problem) {
+    if (problem.status === 404 || problem.status === 409) return null;
+    throw problem;
+  }
+  const box = card("Stored content, as text",
+    make("p", { class: "muted small" }, `${moment(stored.fetched_at || stored.at)}${stored.is_cut ? ", its beginning" : ""}`),
+    make("pre", { tabindex: "0" }, ...shown(stored.text, 200000)));
+  box.classList.add("wide");
+  return box;
+}
