@@ -86,7 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reporter.web": {
         *("crawler.model", "crawler.config", "crawler.observe", "crawler.workspace", "crawler.database"),
-        *("reporter.atlas", "reporter.map", "reporter.queries"),
+        *("reporter.map", "reporter.queries"),
     },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),

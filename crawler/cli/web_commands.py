@@ -73,14 +73,13 @@ def serve(
 
 
 def _serve(config: Config, place: Place) -> None:
-    from ingest.run_maps import map_of_run
     from reporter.web.web_server import serve as run_server
 
     def say(line: str) -> None:
         typer.echo(line)
         sys.stdout.flush()
 
-    run_server(config, place, version(), say, map_of_run)
+    run_server(config, place, version(), say)
 
 
 def _serve_demo(place: Place, workspace: Path | None, workers: int | None) -> None:

@@ -9,7 +9,6 @@ web_accounts   accounts, bearer tokens and single-use links, in workspace/web/
 web_sessions   who is signed in
 call_limits    calls a minute
 live_figures   the live figures, sampled while somebody looks, as a stream or one at a time
-map_levels     levels of the map, worked out once for all viewers
 page_files     the HTML pages and static files
 openapi        the route table as an OpenAPI document
 web_server     uvicorn around the app

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawler.config.load import load
 from crawler.database.completed_map import ShownMap, shown_map
-from crawler.database.map_errors import NoSuchRun
-from crawler.database.run_log import recorded_runs
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace
 from crawler.workspace.opening import open_workspace
 from reporter.web.call_limits import CallLimits
 from reporter.web.live_figures import LiveFigures
-from reporter.web.map_levels import MapLevels
-from reporter.web.problems import Problem
 from reporter.web.web_accounts import WebAccounts
 from reporter.web.web_sessions import WebSessions
 
-BuildMap = Callable[[Config, int], Path]  # the map of one run alone, by a replay; given by who starts the server
 HASHES_AT_ONCE = 2  # argon2 takes 64 MiB and all of a core for each
 
 
@@ -51,16 +45,13 @@ class Face:
     first_config: Config
     binding: Binding
     version: str
-    build_map: BuildMap | None = None
     workspace: Workspace = field(init=False)
     accounts: WebAccounts = field(init=False)
     sessions: WebSessions = field(init=False)
     limits: CallLimits = field(init=False)
     live: LiveFigures = field(init=False)
-    levels: MapLevels = field(init=False)
     hashes: threading.Semaphore = field(init=False)
     _config: Config = field(init=False)
-    _building: threading.Lock = field(init=False)
     _stamp: tuple[int, int] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -70,8 +61,6 @@ class Face:
         self.sessions = WebSessions(root, self.accounts)
         self.limits = CallLimits()
         self.live = LiveFigures(self.workspace)
-        self.levels = MapLevels()
-        self._building = threading.Lock()
         self.hashes = threading.Semaphore(HASHES_AT_ONCE)
         self._config = self.first_config
         self._stamp = _stamp(self.first_config.source)
@@ -93,21 +82,6 @@ class Face:
     def shown(self) -> ShownMap:
         """The map that people see: the last completed run's while another one is under way."""
         return shown_map(self.database)
-
-    def newest_run(self) -> int:
-        """The number of the newest completed run, or else of the newest. Raises NoDatabase, NoSuchRun."""
-        runs = recorded_runs(self.database)
-        if not runs.runs:
-            raise NoSuchRun(self.database, "no run has been started yet")
-        return (runs.completed() or runs.runs)[-1].number
-
-    def map_of_run(self, run: int) -> Path:
-        """The map of one run alone, rebuilt from its results where it is not kept. Raises NoSuchRun and SumiError."""
-        recorded_runs(self.database).find(run)
-        if self.build_map is None:
-            raise Problem(503, "no-replay", "this server cannot rebuild the map of an earlier run")
-        with self._building:  # one at a time: a replay takes a core, and the second viewer of a run finds it there
-            return self.build_map(self.config, run)
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from reporter.web import graph_api, live_api, sign_in
+from reporter.web import live_api, sign_in
 from reporter.web.openapi import document
 from reporter.web.routing import Bucket, Call, Role, Route
 
@@ -47,17 +47,6 @@ ROUTES: tuple[Route, ...] = (
         bucket=Bucket.WATCH,
         media_type="text/event-stream",
         problems=(503,),
-    ),
-    # -- the map in levels
-    Route(
-        *("GET", "/api/graph", graph_api.graph, USER, "A level of the map, or two runs as one", "graph"),
-        query=graph_api.GraphQuery,
-        problems=(404, 409, 503),
-    ),
-    Route(
-        *("GET", "/api/graph/links", graph_api.links, USER, "The page links between two domains", "graph-links"),
-        query=graph_api.LinksQuery,
-        problems=(404, 409, 503),
     ),
     # -- pages and static files; last, because a page's name matches much
     Route(

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawler.config.list_edit import EditError
 from crawler.config.load import ConfigError
-from crawler.database.map_errors import MapError, NoDatabase, NoSuchRun, NotOnMap
+from crawler.database.map_errors import MapError, NoDatabase, NoSuchRun
 from crawler.model.errors import SumiError, UsageError, sentence
 from reporter.web.face import Face
 from reporter.web.guard import HEADERS, admit, require_own_host, session_cookie, visitor_of
@@ -189,8 +189,6 @@ def _as_problem(problem: Exception) -> Problem:
         return Problem(404, "no-map", "nothing has been crawled yet, so there is no map")
     if isinstance(problem, NoSuchRun):
         return Problem(404, "no-such-run", sentence(problem))
-    if isinstance(problem, NotOnMap):
-        return Problem(404, "not-on-map", sentence(problem))
     if isinstance(problem, MapError):
         return Problem(503, "map-away", sentence(problem), retry_after=5)
     if isinstance(problem, UsageError):
