@@ -57,8 +57,9 @@ bench-hostile: $(STAMP) ## measure honest sites beside hostile ones against hone
 bench-reading: $(STAMP) ## measure what reading a page costs, step by step (SITES="dir dir")
 	@$(BIN)/python -m benchmarks.reading $(SITES)
 
-torture: $(STAMP) ## kill the pipeline a few hundred times and compare the maps (OUTAGES=1: the network fails too)
-	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages)
+torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1)
+	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages) \
+	  $(if $(LONGEST),--longest $(LONGEST)) $(if $(DISCOVERY),--discovery)
 
 fuzz: $(STAMP) ## random input for every reader of strangers' bytes (SECONDS=60, SEED=0)
 	@$(BIN)/python -m tests.fuzz.run $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

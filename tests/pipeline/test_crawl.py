@@ -283,5 +283,12 @@ def test_a_fetcher_that_cannot_write_its_results_stops_with_a_sentence_and_ackno
     assert parts(tmp_path / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
 
 
-def test_a_torture_of_two_rounds_ends_in_the_calm_map() -> None:
-    assert torture(2, seed=20, inside=5, outside=4) >= 8
+def test_a_torture_of_one_round_ends_in_the_calm_map() -> None:
+    assert torture(1, seed=20, inside=5, outside=4) >= 4
+
+
+def test_a_torture_of_sitemaps_and_guesses_ends_in_the_calm_map() -> None:
+    said: list[str] = []
+    assert torture(1, seed=20, inside=4, outside=2, has_discovery=True, say=said.append) >= 2
+    requests = int(said[0].split()[-2])
+    assert requests >= 93, "all pages that no link leads to were asked for"

@@ -135,26 +135,44 @@ class Weather(threading.Thread):
     """Lets the network fail at random moments for random times, until it is told that it is over."""
 
     def __init__(
-        self, network: FailingNetwork, seed: int, calm: tuple[float, float] = (0.5, 6.0), most: float = 5.0
+        self,
+        network: FailingNetwork,
+        seed: int,
+        calm: tuple[float, float] = (0.5, 6.0),
+        most: float = 5.0,
+        first: float = 0.5,
     ) -> None:
+        """Outages last up to `most` seconds, most of them much less if that is long; the first one `first` at least."""
         super().__init__(daemon=True)
         self._network = network
         self._chance = random.Random(seed)
         self._calm = calm
         self._most = most
+        self._least = first
         self._over = threading.Event()
         self.seconds = 0.0
+        self.longest = 0.0
         self.outages = 0
 
     def run(self) -> None:
         while not self._over.wait(self._chance.uniform(*self._calm)):
-            lasts = self._chance.uniform(0.5, self._most)
+            lasts = self._lasting()
             self._network.fail(self._chance.choice(KINDS))
             self.outages += 1
             began = time.monotonic()
             self._over.wait(lasts)
             self._network.mend()
-            self.seconds += time.monotonic() - began
+            lasted = time.monotonic() - began
+            self.seconds += lasted
+            self.longest = max(self.longest, lasted)
+
+    def _lasting(self) -> float:
+        least, self._least = self._least, 0.5
+        usual = self._most if least > 0.5 else min(self._most, 5.0)
+        return self._chance.uniform(least, usual)
+
+    def words(self) -> str:
+        return f"{self.outages} outages ({self.seconds:.0f} s, the longest {self.longest:.0f})"
 
     def stop(self) -> None:
         self._over.set()

@@ -9,7 +9,11 @@ together, no visit may stand in the spools twice, and the requests made again mu
 died.
 
 With `--outages` the network fails all the while too (`outages.py`): seconds without a server, with a silent one, or
-without name servers. The calm crawl of the comparison has the same door in its way, and it stays open.
+without name servers. The calm crawl of the comparison has the same door in its way, and it stays open. `--longest`
+makes outages longer, and the first one of each round at least two thirds of that.
+
+With `--discovery` the terrain is one of sitemaps in parts, lists and archives (`discovery.py`), and the deaths from
+inside fall on the writes of what was read of a sitemap and of what was decided about a guess.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +41,7 @@ from crawler.observe.audit import audit
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader
 from tests.ingest.terrains import read_database
+from tests.torture.discovery import discovery_terrain, write_discovery_config
 from tests.torture.outages import FailingNetwork, Weather
 
 HOOKS = Path(__file__).parent / "hooks"
@@ -47,7 +53,12 @@ DEEDS = {
     "fetcher": [("write", 40), ("pwrite", 120), ("fsync", 12), ("replace", 10)],
     "ingest": [("commit", 20), ("fsync", 25), ("write", 15)],
 }
-WHEN = {"write": ["before", "after", "torn"]}
+DISCOVERY_DEEDS = {
+    "scheduler": [("guess", 4)],
+    "fetcher": [("sitemap", 4)],
+    "ingest": [("commit", 20), ("fsync", 25)],
+}
+WHEN = {deed: ["before", "after", "torn"] for deed in ("write", "guess", "sitemap")}
 GIVE_UP_AFTER = 180  # seconds for one crawl; a calm one takes about ten
 
 
@@ -135,39 +146,54 @@ def kill(pid: int) -> None:
         pass
 
 
-def lay_tokens(folder: Path, chance: random.Random, count: int) -> None:
+def lay_tokens(folder: Path, chance: random.Random, count: int, deeds: dict[str, list[tuple[str, int]]]) -> None:
     """Choose this round's moments of death from inside."""
     folder.mkdir()
     for _ in range(count):
-        role = chance.choice(list(DEEDS))
-        deed, most = chance.choice(DEEDS[role])
+        role = chance.choice(list(deeds))
+        deed, most = chance.choice(deeds[role])
         when = chance.choice(WHEN.get(deed, ["before", "after"]))
         (folder / f"{role}@{deed}@{when}@{chance.randint(1, most)}").touch()
 
 
-def crawl_under_torture(
-    folder: Path,
-    served: Served,
-    chance: random.Random,
-    inside: int,
-    outside: int,
-    network: FailingNetwork | None = None,
-) -> Crawl:
+@dataclass(frozen=True)
+class Plan:
+    """What all crawls of a torture have in common."""
+
+    served: Served
+    network: FailingNetwork | None = None
+    longest: float = 5.0  # seconds of an outage
+    has_discovery: bool = False
+
+    def write_config(self, folder: Path) -> Path:
+        config = (write_discovery_config if self.has_discovery else write_demo_config)(folder, self.served, LIMITS)
+        if self.network is not None:
+            config.write_text(behind(config.read_text(), self.served, self.network))
+        return config
+
+    def weather(self, chance: random.Random) -> Weather | None:
+        if self.network is None:
+            return None
+        first = self.longest * 2 / 3 if self.longest > 5 else 0.5
+        return Weather(self.network, chance.randrange(10**6), most=self.longest, first=first)
+
+
+def crawl_under_torture(folder: Path, plan: Plan, chance: random.Random, inside: int, outside: int) -> Crawl:
     """One crawl to its end, through all its deaths."""
-    config = write_demo_config(folder, served, LIMITS)
-    if network is not None:
-        config.write_text(behind(config.read_text(), served, network))
+    network = plan.network
+    config = plan.write_config(folder)
     tokens = folder / "tokens"
-    lay_tokens(tokens, chance, inside)
+    lay_tokens(tokens, chance, inside, DISCOVERY_DEEDS if plan.has_discovery else DEEDS)
     laid = len(list(tokens.iterdir()))
     crawl = Crawl(config, tokens, network.no_names if network is not None else None)
     started = time.monotonic()
+    give_up_after = GIVE_UP_AFTER + 10 * plan.longest
     crawl.start()
     try:
-        while time.monotonic() - started < GIVE_UP_AFTER:
+        while time.monotonic() - started < give_up_after:
             assert crawl.process is not None
             try:
-                code = crawl.process.wait(chance.uniform(0.3, 2.5) if outside else 30)
+                code = crawl.process.wait(chance.uniform(0.3, plan.longest / 2) if outside else 30)
             except subprocess.TimeoutExpired:
                 if outside:
                     crawl.kill_something(chance)
@@ -177,7 +203,7 @@ def crawl_under_torture(
                 crawl.deaths["inside"] = laid - len(list(tokens.iterdir()))
                 return crawl
             crawl.start()
-        raise AssertionError(f"the crawl in {folder} did not end in {GIVE_UP_AFTER} s; see its stderr.txt")
+        raise AssertionError(f"the crawl in {folder} did not end in {give_up_after:.0f} s; see its stderr.txt")
     finally:
         crawl.clean_up()
 
@@ -220,17 +246,30 @@ def too_close(served: Served, since: int) -> list[str]:
     return found
 
 
-def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, with_outages: bool = False, say=print) -> int:
+def torture(
+    rounds: int,
+    seed: int,
+    *,
+    inside: int = 6,
+    outside: int = 6,
+    with_outages: bool = False,
+    longest: float = 5.0,
+    has_discovery: bool = False,
+    say: Callable[[str], None] = print,
+) -> int:
     """All rounds; returns the number of deaths. Raises AssertionError at the first map that differs."""
     chance = random.Random(seed)
     deaths: Counter[str] = Counter()
+    terrain = discovery_terrain() if has_discovery else demo_terrain()
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
         base = Path(name)
-        with serve_terrain(demo_terrain(), base / "server", log=True) as served:
+        with serve_terrain(terrain, base / "server", log=True) as served:
             network = FailingNetwork(served.port, base / "no-names") if with_outages else None
-            calm = crawl_under_torture(base / "warm-up", served, chance, 0, 0, network)
+            plan = Plan(served, network, longest, has_discovery)
+            if not has_discovery:
+                crawl_under_torture(base / "warm-up", plan, chance, 0, 0)
             before = len(served.requests())
-            calm = crawl_under_torture(base / "calm", served, chance, 0, 0, network)
+            calm = crawl_under_torture(base / "calm", plan, chance, 0, 0)
             needed = len(served.requests()) - before
             expected = digest(base / "calm" / "sumi-ripple.db")
             say(f"calm: {expected[:16]}…, {needed} requests")
@@ -238,10 +277,10 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, with_o
             for number in range(1, rounds + 1):
                 folder = base / f"round-{number}"
                 before = len(served.requests())
-                weather = Weather(network, chance.randrange(10**6)) if network is not None else None
+                weather = plan.weather(chance)
                 if weather is not None:
                     weather.start()
-                crawl = crawl_under_torture(folder, served, chance, inside, outside, network)
+                crawl = crawl_under_torture(folder, plan, chance, inside, outside)
                 if weather is not None:
                     weather.stop()
                 made = len(served.requests()) - before
@@ -253,7 +292,7 @@ def torture(rounds: int, seed: int, *, inside: int = 6, outside: int = 6, with_o
                 died = sum(crawl.deaths.values())
                 disturbed = died + (weather.outages if weather is not None else 0)
                 deaths.update(crawl.deaths)
-                out = f"{weather.outages} outages ({weather.seconds:.0f} s), " if weather is not None else ""
+                out = f"{weather.words()}, " if weather is not None else ""
                 say(
                     f"round {number}: {out}{died} deaths ({dict(crawl.deaths)}), {crawl.starts} starts, "
                     f"{made - needed:+d} requests, {again} results twice, "
@@ -276,10 +315,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--outages", action="store_true")
+    parser.add_argument("--longest", type=float, default=5.0, help="seconds of an outage")
+    parser.add_argument("--discovery", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}")
-    torture(chosen.rounds, chosen.seed, with_outages=chosen.outages)
+    torture(
+        chosen.rounds,
+        chosen.seed,
+        with_outages=chosen.outages,
+        longest=chosen.longest,
+        has_discovery=chosen.discovery,
+    )
 
 
 if __name__ == "__main__":

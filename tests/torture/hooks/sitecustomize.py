@@ -56,12 +56,15 @@ def _install(executioner: _Executioner) -> None:
     def watched_write(descriptor, data):
         if bytes(data[:2]) != b'{"':  # bells and terminals are of no interest
             return write(descriptor, data)
-        executioner.pass_by("write", "before")
-        if executioner.is_due("write", "torn"):
+        deeds = ["write", *(kind for kind in ("guess", "sitemap") if f'"kind":"{kind}"'.encode() in bytes(data))]
+        for deed in deeds:
+            executioner.pass_by(deed, "before")
+        if sum(executioner.is_due(deed, "torn") for deed in deeds):  # each of them counts
             write(descriptor, data[: len(data) // 2])
             kill(os.getpid(), signal.SIGKILL)
         written = write(descriptor, data)
-        executioner.pass_by("write", "after")
+        for deed in deeds:
+            executioner.pass_by(deed, "after")
         return written
 
     def watched(deed, act):
