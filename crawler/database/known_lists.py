@@ -77,13 +77,13 @@ def open_archives(lists: LiveMap, run: int) -> list[KnownList]:
 def tried_of(lists: LiveMap, rule: int, run: int) -> list[ListMember]:
     """The archives of a form that were tried in a run."""
     rows = lists.ask(
-        "SELECT p.url, p.state, p.redirect_to IS NOT NULL, p.rejection_reason FROM guesses g JOIN pages p USING (id)"
-        " WHERE g.rule_id = ?1 AND g.run = ?2 ORDER BY p.url DESC LIMIT ?3",
+        "SELECT p.url, p.state, p.redirect_to IS NOT NULL, p.rejection_reason, p.text_print"
+        " FROM guesses g JOIN pages p USING (id) WHERE g.rule_id = ?1 AND g.run = ?2 ORDER BY p.url DESC LIMIT ?3",
         (rule, run, MEMBERS),
     )
     return [
-        ListMember(0, url, url, False, True, state, bool(is_redirected), rejection, None, None, False)
-        for url, state, is_redirected, rejection in rows
+        ListMember(0, url, url, False, True, state, bool(is_redirected), rejection, text_print, None, False)
+        for url, state, is_redirected, rejection, text_print in rows
     ]
 
 

@@ -8,7 +8,7 @@ is, too. The first end that applies counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from crawler.model.list_member import ListMember
@@ -28,11 +28,14 @@ class End(NamedTuple):
     reason: str
 
 
-def next_guess(members: Sequence[ListMember], firsts: Sequence[str], guesses: int, limit: int) -> Guess | End | None:
+def next_guess(
+    members: Sequence[ListMember], firsts: Sequence[str], guesses: int, limit: int, missing: Container[int] = ()
+) -> Guess | End | None:
     """What to do about a list; None: nothing.
 
     `members` are its pages with a number (the last ones, if there are many), `firsts` the keys of pages without one
-    that name a page of the list as their next. `guesses` have been made in this run.
+    that name a page of the list as their next. `guesses` have been made in this run. `missing` are the prints of what
+    the domain shows for missing pages.
     """
     if not members:
         return None
@@ -40,10 +43,10 @@ def next_guess(members: Sequence[ListMember], firsts: Sequence[str], guesses: in
     if last.is_guess:
         if last.state == PageState.QUEUED:
             return None  # it is outstanding
-        reason = end_of(last, [member for member in members if member is not last])
+        reason = end_of(last, [member for member in members if member is not last], missing)
         if reason is not None:
             return End(reason)
-    elif end_of(last, ()) is not None:
+    elif end_of(last, (), missing) is not None:
         return None  # the site's own links lead to the end
     linked = [member.key for member in members if member.is_linked]
     beyond = page_beyond(last.key, [*linked, *firsts])
@@ -54,14 +57,16 @@ def next_guess(members: Sequence[ListMember], firsts: Sequence[str], guesses: in
     return Guess(_like(last, beyond))
 
 
-def next_archive_guess(tried: Sequence[ListMember], url: str | None, guesses: int, limit: int) -> Guess | End | None:
+def next_archive_guess(
+    tried: Sequence[ListMember], url: str | None, guesses: int, limit: int, missing: Container[int] = ()
+) -> Guess | End | None:
     """What to do about a form of archives; None: nothing.
 
     `tried` are its pages that this run tried, `url` the next one to try. One that is not there ends the form: the site
     has no such pages. `guesses` have been made in this domain and run.
     """
     for member in tried:
-        reason = end_of(member, ())
+        reason = end_of(member, (), missing)
         if reason is not None and member.state != PageState.QUEUED:
             return End(reason)
     if url is None:
@@ -69,7 +74,7 @@ def next_archive_guess(tried: Sequence[ListMember], url: str | None, guesses: in
     return Guess(url) if guesses < limit else End("limit")
 
 
-def end_of(member: ListMember, others: Sequence[ListMember]) -> str | None:
+def end_of(member: ListMember, others: Sequence[ListMember], missing: Container[int] = ()) -> str | None:
     """Why a list ends with this page; None: it may go on."""
     if member.state == PageState.DEAD_LINK:
         return "dead-link"
@@ -79,6 +84,8 @@ def end_of(member: ListMember, others: Sequence[ListMember]) -> str | None:
         return "soft-404" if slug_of(member.rejection) == "soft-404" else "failed"
     if member.state != PageState.PROCESSED:
         return "failed"
+    if member.text_print is not None and member.text_print in missing:
+        return "soft-404"
     if member.text_print is not None and any(other.text_print == member.text_print for other in others):
         return "same-text"
     return "nothing-new" if member.found == 0 else None

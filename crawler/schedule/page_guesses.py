@@ -21,6 +21,7 @@ from crawler.database.known_lists import (
     open_lists,
     tried_of,
 )
+from crawler.database.missing_prints import MissingPrints
 from crawler.model.origins import Origin
 from crawler.model.records import GuessEvent, changed
 from crawler.model.settings import Config
@@ -63,15 +64,18 @@ class PageGuesses:
     def _wishes(self, run: int, busy: set[str]) -> Iterator[tuple[Origin, KnownList, Guess | End]]:
         """Every list, then every form of archives, with what to do about it; none of domains that are busy by then."""
         settings, frontier = self._settings, self._frontier
+        missing = MissingPrints(frontier, run)
         for known in open_lists(frontier, run) if settings.pagination == "speculate" else ():
             if known.domain not in busy:
                 members, firsts = members_of(frontier, known.rule, run), firsts_of(frontier, known.rule, run)
-                found = next_guess(members, firsts, known.guesses, settings.max_list_guesses)
+                found = next_guess(members, firsts, known.guesses, settings.max_list_guesses, missing.of(known.domain))
                 if found is not None:
                     yield Origin.SPECULATED, known, found
         for known in open_archives(frontier, run) if settings.archives else ():
             if known.domain not in busy:
                 tried, url = tried_of(frontier, known.rule, run), next_archive(frontier, known.rule, run)
-                found = next_archive_guess(tried, url, known.guesses, settings.max_archive_pages)
+                found = next_archive_guess(
+                    tried, url, known.guesses, settings.max_archive_pages, missing.of(known.domain)
+                )
                 if found is not None:
                     yield Origin.ARCHIVE, known, found

@@ -2,28 +2,21 @@
 
 Which of the two is visited first is chance, so this is decided when all visits of a run are applied: with its end. It
 is a function of the recorded prints (`crawler.visit.validation.text_print`), and a replay decides the same. The links
-of such a page have been followed by then, as those of any good page.
-
-A print that the domain's front page has as well tells nothing: there are sites that answer every missing page with
-their front page, and 404.
+of such a page have been followed by then, as those of any good page. Guesses are made when all visits are applied, too,
+and end with such a page (`crawler.schedule.page_guesses`).
 """
 
 from __future__ import annotations
 
 import sqlite3
 
+from crawler.database.missing_prints import MISSING_PRINTS
 from crawler.model.validity import SOFT_404, Validity
 
 _REASON = f"{SOFT_404}: it shows what the domain shows for missing pages"
 _ANY_MISSING = "SELECT 1 FROM pages WHERE visited_run = ? AND state = 'dead_link' AND text_print IS NOT NULL LIMIT 1"
-_LIKE_A_404 = """
-WITH missing AS MATERIALIZED (
-    SELECT domain_id, text_print FROM pages
-    WHERE visited_run = ?1 AND state = 'dead_link' AND text_print IS NOT NULL
-    EXCEPT
-    SELECT domain_id, text_print FROM pages
-    WHERE visited_run = ?1 AND text_print IS NOT NULL AND validation = 'ok' AND url = 'https://' || domain || '/'
-)
+_LIKE_A_404 = f"""
+WITH missing AS MATERIALIZED ({MISSING_PRINTS})
 UPDATE pages SET validation = ?2, rejection_reason = ?3
 WHERE visited_run = ?1 AND validation = 'ok' AND text_print IS NOT NULL
   AND (domain_id, text_print) IN (SELECT domain_id, text_print FROM missing)

@@ -65,6 +65,21 @@ def test_what_comes_of_a_guess_ends_the_list(rules: Config, reason: str) -> None
     assert walked.events() == [("guessed", at(4)), ("guessed", at(5)), ("ended", reason)]
 
 
+@pytest.mark.parametrize("is_front_page_too", [False, True])
+def test_a_page_that_shows_what_the_domain_shows_for_missing_ones_ends_the_list(
+    rules: Config, is_front_page_too: bool
+) -> None:
+    """Unless the front page shows that, too: then it tells nothing."""
+    answers = site(3, 9, p5={"text_print": 404})
+    answers.links[SEED] = (LIST, "https://qa.test/gone", "https://qa.test/")
+    answers.others["https://qa.test/gone"] = {"state": "dead_link", "status": 404, "text_print": 404}
+    answers.others["https://qa.test/"] = {"text_print": 404 if is_front_page_too else 405}
+    walked = walk(rules, answers)
+    begins = [("guessed", at(4)), ("guessed", at(5)), ("ended", "soft-404")]
+    assert (walked.events()[:3] == begins) is not is_front_page_too
+    assert (walked.ask(f"SELECT validation FROM pages WHERE url = '{at(5)}'") == [("soft",)]) is not is_front_page_too
+
+
 def test_a_page_with_nothing_new_ends_the_list(rules: Config) -> None:
     answers = site(3, 9)
     answers.links[at(5)] = (LIST, "https://qa.test/story/2")
