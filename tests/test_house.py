@@ -85,8 +85,9 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.rules", "crawler.database", "reporter.map", "reporter.explain", "reporter.queries"),
     },
     "reporter.web": {
-        *("crawler.model", "crawler.config", "crawler.observe", "crawler.workspace", "crawler.database"),
-        *("reporter.map", "reporter.queries"),
+        *("crawler.model", "crawler.rules", "crawler.config", "crawler.observe", "crawler.workspace"),
+        *("crawler.database", "reporter", "reporter.queries", "reporter.diff", "reporter.explain"),
+        *("reporter.export", "reporter.map", "reporter.atlas"),
     },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),

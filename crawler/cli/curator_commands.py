@@ -12,6 +12,7 @@ from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from crawler.config.curation import Made
     from crawler.model.settings import Config
 
 
@@ -62,12 +63,19 @@ NoPreviewOption = Annotated[
 ]
 
 
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Work out what the map would become, and change nothing.")
+]
+
+
 def accept(
     words: DomainArgument = None,
     note: NoteOption = "",
     tags: TagOption = None,
     undo: UndoOption = False,
     no_preview: NoPreviewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Put a domain into the quality list of the config file, with https://DOMAIN/ as its seed.
@@ -75,7 +83,7 @@ def accept(
     Comments and layout of the file are kept. The map is not changed before the next crawl; what it would become is
     worked out by a replay of the results and shown in figures.
     """
-    _decide("accept", words, note, tags, undo, no_preview, workspace)
+    _decide("accept", words, note, tags, undo, no_preview, workspace, dry_run, as_json)
 
 
 def reject(
@@ -84,13 +92,15 @@ def reject(
     tags: TagOption = None,
     undo: UndoOption = False,
     no_preview: NoPreviewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Put a domain into the blacklist of the config file: never visited, links to it are counted.
 
     Otherwise like accept.
     """
-    _decide("reject", words, note, tags, undo, no_preview, workspace)
+    _decide("reject", words, note, tags, undo, no_preview, workspace, dry_run, as_json)
 
 
 def stub(
@@ -99,13 +109,15 @@ def stub(
     tags: TagOption = None,
     undo: UndoOption = False,
     no_preview: NoPreviewOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Put a domain into the stub list of the config file: never visited, its pages are recorded.
 
     Otherwise like accept.
     """
-    _decide("stub", words, note, tags, undo, no_preview, workspace)
+    _decide("stub", words, note, tags, undo, no_preview, workspace, dry_run, as_json)
 
 
 def _decide(
@@ -116,21 +128,31 @@ def _decide(
     is_undo: bool,
     no_preview: bool,
     workspace: Path | None,
+    is_dry_run: bool,
+    as_json: bool,
 ) -> None:
-    from crawler.config.curation import Decision, decide
+    from crawler.config.curation import Decision, decide, foresee
     from crawler.model.shown_text import domain_words
 
     configs = [word for word in words or [] if word.endswith(".toml")]
     domains = [word for word in words or [] if word not in configs]
     if len(domains) > 1 or len(configs) > 1 or not (domains or is_undo):
         raise UsageError(f"give one domain and at most one config (a .toml file): sumi-ripple {command} DOMAIN my.toml")
+    if is_undo and is_dry_run:
+        raise UsageError("--undo cannot be foreseen; give it without --dry-run")
+    if as_json and not is_dry_run:
+        raise UsageError("--json goes with --dry-run")
     if is_undo and (note or tags):
         raise UsageError("--undo takes no --note and no --tag")
     config = load_config(Path(configs[0]), workspace) if configs else last_config(workspace)
     if is_undo:
         _undo(config, domains[0] if domains else None, no_preview)
         return
-    made = decide(config, Decision(command, domains[0], note, tuple(tags or ())))
+    decision = Decision(command, domains[0], note, tuple(tags or ()))
+    if is_dry_run:
+        _show_foreseen(foresee(config, decision), as_json)
+        return
+    made = decide(config, decision)
     left = f", and out of [[{']] and [['.join(made.left)}]]" if made.left else ""
     typer.echo(f"Put {domain_words(made.domain)} into [[{made.list_name}]] of {config.source}{left}.")
     for warning in _new_warnings(made.before, made.after):
@@ -161,8 +183,33 @@ def _new_warnings(before: Config, after: Config) -> list[str]:
     return [warning for warning in warnings(after) if warning not in known]
 
 
+def _show_foreseen(made: Made, as_json: bool) -> None:
+    """What a decision would change, for people or as JSON."""
+    import orjson
+
+    lines, warnings = (
+        _preview_lines(made.after, None if as_json else Progress()),
+        _new_warnings(made.before, made.after),
+    )
+    if as_json:
+        shape = {"v": 1, "kind": "preview", "domain": made.domain, "list": made.list_name}
+        lines = [line.strip() for line in lines if not line.endswith(":")]
+        typer.echo(orjson.dumps({**shape, "lines": lines, "warnings": warnings}).decode())
+        return
+    for line in lines:
+        typer.echo(line)
+    for warning in warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    typer.echo("Nothing was changed.")
+
+
 def _preview(config: Config) -> None:
     """Show in figures how a replay under this config differs from the map."""
+    for line in _preview_lines(config, Progress()):
+        typer.echo(line)
+
+
+def _preview_lines(config: Config, progress: Progress | None) -> list[str]:
     from tempfile import TemporaryDirectory
 
     from crawler.database.ingest_progress import results_kept_from
@@ -171,18 +218,15 @@ def _preview(config: Config) -> None:
 
     database = config.output.database_path
     if not database.exists() or not open_workspace(config.workspace).results.writers():
-        typer.echo("Nothing has been crawled yet, so there is no map that it would change.")
-        return
+        return ["Nothing has been crawled yet, so there is no map that it would change."]
     kept_from = results_kept_from(database)
     if kept_from is not None:
-        typer.echo(f"The results before run {kept_from} are gone ([spool] results), so the new map cannot be foreseen.")
-        return
-    progress = Progress()
+        return [f"The results before run {kept_from} are gone ([spool] results), so the new map cannot be foreseen."]
     with TemporaryDirectory(prefix=".sumi-preview-", dir=database.parent) as folder:
         try:
             found = replay(config, Path(folder) / "map.db", progress=progress, compare=database)
         finally:
-            progress.end()
-    typer.echo("The map would become, without any further request:")
-    for line in found.difference.lines() if found.difference else []:
-        typer.echo(f"  {line}")
+            if progress is not None:
+                progress.end()
+    lines = found.difference.lines() if found.difference else []
+    return ["The map would become, without any further request:", *(f"  {line}" for line in lines)]

@@ -14,7 +14,9 @@ from crawler.cli.options import WorkersOption, WorkspaceOption, complete_config,
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from crawler.config.curation import Decision
     from crawler.model.settings import Config
+    from reporter.web.face import Tools
     from reporter.web.routing import Role
     from reporter.web.web_accounts import WebAccounts
     from reporter.web.web_server import Place
@@ -79,7 +81,43 @@ def _serve(config: Config, place: Place) -> None:
         typer.echo(line)
         sys.stdout.flush()
 
-    run_server(config, place, version(), say)
+    run_server(config, place, version(), tools(), say)
+
+
+def tools() -> Tools:
+    """What needs the ingest, which the reporter does not import."""
+    from crawler.cli.history_commands import changes_between
+    from ingest.run_maps import map_of_run
+    from reporter.web.face import Tools
+
+    return Tools(
+        map_of_run=lambda config, run: map_of_run(config, run),
+        changes=lambda config, numbers: changes_between(config, numbers, None),
+        preview=preview_of,
+    )
+
+
+def preview_of(config: Config, decision: Decision) -> tuple[list[str], list[str]]:
+    """What a decision would change, worked out by a process of its own: a replay takes a core, and memory."""
+    import subprocess
+
+    import orjson
+
+    from crawler.config.list_edit import EditError
+
+    command = [sys.executable, "-m", "crawler", decision.command, "--dry-run", "--json"]
+    command += [
+        f"--workspace={config.workspace}",
+        f"--note={decision.note}",
+        *(f"--tag={tag}" for tag in decision.tags),
+    ]
+    command += ["--", decision.domain, str(config.source)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["the preview failed"]
+        raise EditError(lines[-1].removeprefix("sumi-ripple: "))
+    found = orjson.loads(done.stdout)
+    return [str(line) for line in found["lines"]], [str(line) for line in found["warnings"]]
 
 
 def _serve_demo(place: Place, workspace: Path | None, workers: int | None) -> None:

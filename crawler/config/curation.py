@@ -72,6 +72,24 @@ def decide(config: Config, decision: Decision) -> Made:
     return Made(entry.domain, name, edited.left, config, after)
 
 
+def foresee(config: Config, decision: Decision) -> Made:
+    """The config as it would be after a decision; nothing is written. Raises EditError and ConfigError."""
+    path = _file_of(config)
+    entry = _entry(decision)
+    name = LIST_OF[decision.command]
+    edited = put_in_list(read_text(path), name, entry)
+    after = _loaded(path, edited.text, config)
+    _require_effect(config, after, entry.domain, name)
+    return Made(entry.domain, name, edited.left, config, after)
+
+
+def decisions(config: Config) -> list[tuple[str, str, str]]:
+    """(time, command, domain) of the decisions about this file that are on record, newest first."""
+    path = str(_file_of(config))
+    edits = [edit for edit in _read(open_workspace(config.workspace)) if edit["path"] == path]
+    return [(str(edit.get("at", "")), str(edit["command"]), str(edit["domain"])) for edit in reversed(edits)]
+
+
 def undo(config: Config, domain: str | None) -> tuple[str, str, Config]:
     """Take the newest decision back; returns its command, its domain and the config as it is then. Raises EditError.
 

@@ -93,7 +93,7 @@ def _responses(route: Route) -> dict[str, Any]:
         shape = {
             "type": "object",
             "required": ["v", "kind"],
-            "properties": {"v": {"const": route.version}, "kind": {"const": route.kind}},
+            "properties": {"v": {"const": route.version}, "kind": {"enum": route.kind.split("|")}},
         }
         good["content"] = {route.media_type: {"schema": shape}}
     elif route.media_type:

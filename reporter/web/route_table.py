@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from reporter.web import live_api, sign_in
+from reporter.web import control_api, curate_api, export_api, live_api, map_api, page_api, sign_in
 from reporter.web.openapi import document
 from reporter.web.routing import Bucket, Call, Role, Route
 
+_MAP = (404, 503)  # there is no map yet, or it cannot be read now
 ANYBODY, USER, ADMIN = Role.ANONYMOUS, Role.USER, Role.ADMIN
 
 
@@ -47,6 +48,120 @@ ROUTES: tuple[Route, ...] = (
         bucket=Bucket.WATCH,
         media_type="text/event-stream",
         problems=(503,),
+    ),
+    # -- figures
+    Route(
+        *("GET", "/api/stats", map_api.stats, ANYBODY, "The figures of the run, as counts", "stats"),
+        query=map_api.RunQuery,
+        problems=_MAP,
+    ),
+    # -- the frontier
+    Route(
+        *("GET", "/api/frontier/stats", page_api.frontier_stats, USER, "How much waits", "frontier-stats"),
+        problems=_MAP,
+    ),
+    Route(
+        *("GET", "/api/frontier/urls", page_api.frontier_urls, USER, "Pages that wait", "frontier-urls"),
+        query=page_api.FrontierQuery,
+        problems=_MAP,
+    ),
+    # -- the map
+    Route(
+        *("GET", "/api/pages", page_api.pages, USER, "Pages by filters, and by words", "pages"),
+        query=page_api.PagesQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/domains", map_api.domains, USER, "Domains with their figures", "domains"),
+        query=map_api.DomainsQuery,
+        problems=_MAP,
+    ),
+    Route(
+        *("GET", "/api/domains/{domain}/robots", map_api.robots, USER, "robots.txt as it was last read", "robots"),
+        problems=_MAP,
+    ),
+    Route("GET", "/api/runs", map_api.runs, USER, "The runs with their figures", "runs", problems=_MAP),
+    Route(
+        *("GET", "/api/runs/{run}/summary", map_api.summary, USER, "The Markdown summary of a run"),
+        media_type="text/markdown",
+        problems=_MAP,
+    ),
+    Route(
+        *("GET", "/api/diff", map_api.diff, USER, "What changed from one run to another", "diff"),
+        query=map_api.DiffQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *(
+            "GET",
+            "/api/explain",
+            map_api.explain,
+            USER,
+            "Why a page or a domain is as it is",
+            "explanation|domain-explanation",
+        ),
+        query=map_api.ExplainQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/candidates", map_api.candidates, USER, "Domains that may deserve a place", "candidates"),
+        query=map_api.CandidatesQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/links/mending", map_api.mending, USER, "Links that are worth mending", "mending"),
+        query=map_api.RunQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/graph", map_api.graph, USER, "A level of the map", "graph"),
+        query=map_api.GraphQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/graph/links", map_api.graph_links, USER, "The page links behind a link", "graph-links"),
+        query=map_api.LinksQuery,
+        problems=(*_MAP, 409),
+    ),
+    # -- files
+    Route(
+        *("GET", "/api/export/diff.csv", export_api.diff_table, USER, "The changes between two runs as CSV"),
+        query=map_api.DiffQuery,
+        media_type="text/csv",
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/export/{file}", export_api.export_table, USER, "A table as CSV, or the map as a file"),
+        query=export_api.ExportQuery,
+        media_type="*/*",
+        problems=(*_MAP, 409),
+    ),
+    # -- curation
+    Route(
+        *("POST", "/api/curate/preview", curate_api.preview, ADMIN, "What a decision would change", "preview"),
+        body=curate_api.Curation,
+        problems=(409, 503),
+    ),
+    Route(
+        *("POST", "/api/curate", curate_api.curate, ADMIN, "Write a decision into the config", "curated"),
+        body=curate_api.Curation,
+        problems=(409,),
+    ),
+    Route(
+        *("POST", "/api/curate/undo", curate_api.take_back, ADMIN, "Undo the newest decision", "undone"),
+        body=curate_api.Undo,
+        problems=(409,),
+    ),
+    Route("GET", "/api/curate/log", curate_api.curation_log, USER, "Decisions that can be undone", "curation-log"),
+    # -- control
+    Route(
+        *("POST", "/api/control", control_api.control, ADMIN, "Pause, resume, stop or reload", "control"),
+        body=control_api.Control,
+        problems=(409,),
+    ),
+    Route(
+        *("GET", "/api/log", control_api.write_log, USER, "What was changed, by whom", "log"),
+        query=control_api.LogQuery,
     ),
     # -- pages and static files; last, because a page's name matches much
     Route(

@@ -67,7 +67,9 @@ Handler = Callable[[Call], Answer | Response]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One row. `kind` and `version` name the shape of a JSON answer; routes without a kind answer something else."""
+    """One row. `kind` and `version` name the shape of a JSON answer (`a|b`: one of two, and the handler says which);
+    routes without a kind answer something else.
+    """
 
     method: str
     path: str

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawler.config.list_edit import EditError
 from crawler.config.load import ConfigError
-from crawler.database.map_errors import MapError, NoDatabase, NoSuchRun
+from crawler.database.map_errors import MapError, NoDatabase, NoSuchRun, NotOnMap
 from crawler.model.errors import SumiError, UsageError, sentence
 from reporter.web.face import Face
 from reporter.web.guard import HEADERS, admit, require_own_host, session_cookie, visitor_of
@@ -132,6 +132,7 @@ async def _body(request: Request) -> bytes:
 
 def _handled(face: Face, route: Route, received: _Received) -> Response:
     visitor = Visitor()
+    call = None
     try:
         visitor = visitor_of(face, received.headers, received.cookies, received.address)
         admit(face, route, visitor, received.headers)
@@ -140,9 +141,25 @@ def _handled(face: Face, route: Route, received: _Received) -> Response:
         response = answer if isinstance(answer, Response) else _json_response(route, answer, received.headers)
     except Exception as problem:
         response = _problem_response(_as_problem(problem))
+    if route.is_write and call is not None:
+        _note(face, route, call, response)
     if visitor.new_id is not None and "set-cookie" not in response.headers:
         response.headers.append("Set-Cookie", session_cookie(face.binding, visitor.new_id))
     return response
+
+
+def _note(face: Face, route: Route, call: Call, response: Response) -> None:
+    """Every write leaves an entry in the log, with all of its body but a password."""
+    body = msgspec.to_builtins(call.body) if call.body is not None else {}
+    query = msgspec.to_builtins(call.query) if call.query is not None else {}
+    detail = {**call.path, **query, **body}
+    detail = {name: value for name, value in detail.items() if name not in ("password", "token")}
+    try:
+        face.log.add(
+            call.visitor.name, call.visitor.role.word, f"{route.method} {route.path}", response.status_code, detail
+        )
+    except OSError as problem:
+        log.error("The log of changes cannot be written: %s", problem)
 
 
 def _query(route: Route, received: _Received) -> Any:
@@ -189,12 +206,14 @@ def _as_problem(problem: Exception) -> Problem:
         return Problem(404, "no-map", "nothing has been crawled yet, so there is no map")
     if isinstance(problem, NoSuchRun):
         return Problem(404, "no-such-run", sentence(problem))
+    if isinstance(problem, NotOnMap):
+        return Problem(404, "not-on-map", sentence(problem))
     if isinstance(problem, MapError):
         return Problem(503, "map-away", sentence(problem), retry_after=5)
-    if isinstance(problem, UsageError):
-        return Problem(422, "cannot-be-used", sentence(problem))
     if isinstance(problem, EditError | ConfigError):
         return Problem(409, "config", sentence(problem))
+    if isinstance(problem, UsageError):
+        return Problem(422, "cannot-be-used", sentence(problem))
     if isinstance(problem, SumiError):
         return Problem(409, "cannot-be-done", sentence(problem))
     log.error("A call failed", exc_info=problem)

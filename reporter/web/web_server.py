@@ -12,7 +12,7 @@ import uvicorn
 
 from crawler.model.errors import SumiError, UsageError
 from crawler.model.settings import Config
-from reporter.web.face import Binding, Face
+from reporter.web.face import Binding, Face, Tools
 from reporter.web.web_app import make_app
 
 GRACE = 3  # seconds for calls under way and streams when the server ends
@@ -44,7 +44,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def serve(config: Config, place: Place, version: str, say: Callable[[str], None]) -> None:
+def serve(config: Config, place: Place, version: str, tools: Tools, say: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM. Raises UsageError, CannotServe and RoleTaken."""
     _require_safe(place)
     settings = uvicorn.Config(
@@ -74,7 +74,7 @@ def serve(config: Config, place: Place, version: str, say: Callable[[str], None]
     try:
         sock.listen(_WAITING)  # who opens the link at once is kept waiting until the server takes over
         port = int(sock.getsockname()[1])
-        face = Face(config, _binding(place, port), version)
+        face = Face(config, _binding(place, port), version, tools)
         if not is_loopback(place.host) and not face.accounts.all():
             raise UsageError(f"nobody could sign in from elsewhere: make an account first: {_user_command(config)}")
         face.workspace.prepare()

@@ -11,6 +11,7 @@ from typing import Any
 import requests
 import uvicorn
 
+from crawler.cli.web_commands import tools
 from crawler.config.load import load
 from reporter.web.call_limits import A_MINUTE, CallLimits
 from reporter.web.face import Binding, Face
@@ -115,7 +116,7 @@ def served(folder: Path, *, config: str = CONFIG, limited: bool = False) -> Iter
     sock = settings.bind_socket()
     port = int(sock.getsockname()[1])
     hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
-    face = Face(load(path), Binding(port, hosts), "1.0.0")
+    face = Face(load(path), Binding(port, hosts), "1.0.0", tools())
     if not limited:
         face.limits = NoLimits()
     settings.app = make_app(face)

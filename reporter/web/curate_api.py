@@ -1,0 +1,56 @@
+"""A curator's decisions: preview by replay, the decision itself, the decisions made, and undo."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from crawler.config.curation import Decision, decide, decisions, undo
+from reporter.web.problems import Problem
+from reporter.web.routing import Answer, Call
+
+_Tag = Annotated[str, msgspec.Meta(max_length=100)]
+
+
+class Curation(msgspec.Struct, forbid_unknown_fields=True):
+    decision: Literal["accept", "reject", "stub"]
+    domain: Annotated[str, msgspec.Meta(max_length=1000)]
+    note: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    tags: Annotated[tuple[_Tag, ...], msgspec.Meta(max_length=50)] = ()
+
+    def made(self) -> Decision:
+        return Decision(self.decision, self.domain, self.note, self.tags)
+
+
+class Undo(msgspec.Struct, forbid_unknown_fields=True):
+    domain: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+
+
+def preview(call: Call) -> Answer:
+    """What the map would become, worked out by a replay of the results under the config with the decision."""
+    if not call.face.replays.acquire(timeout=1):
+        raise Problem(503, "replay-under-way", "another preview is being worked out", retry_after=5)
+    try:
+        lines, warnings = call.face.tools.preview(call.face.config, call.body.made())
+    finally:
+        call.face.replays.release()
+    return Answer({"lines": lines, "warnings": warnings})
+
+
+def curate(call: Call) -> Answer:
+    """Write the decision into the config file. It takes effect with the next crawl, or a reload."""
+    made = decide(call.face.config, call.body.made())
+    return Answer({"domain": made.domain, "list": made.list_name, "left": list(made.left)})
+
+
+def take_back(call: Call) -> Answer:
+    """Undo the newest decision."""
+    command, domain, _ = undo(call.face.config, call.body.domain)
+    return Answer({"decision": command, "domain": domain})
+
+
+def curation_log(call: Call) -> Answer:
+    """The decisions that can be undone, newest first; only the newest one can be undone at once."""
+    found = decisions(call.face.config)
+    return Answer({"decisions": [{"at": at, "decision": word, "domain": domain} for at, word, domain in found]})

@@ -1,0 +1,139 @@
+"""Tables as CSV and the map as a file: everything that can be downloaded."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import msgspec
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from crawler.database.reader import open_map
+from crawler.rules.lists import EntryNotes
+from reporter import candidate_views
+from reporter.candidates import candidates as find_candidates
+from reporter.diff import diff_views
+from reporter.escape import cell
+from reporter.export.graph import FORMATS, TABLES, Filters, export
+from reporter.queries.page_list import ListedPage, PageFilters, list_pages
+from reporter.survey import survey
+from reporter.web.map_api import Run, changes_of, domain_shape
+from reporter.web.map_choice import ChosenMap, chosen
+from reporter.web.problems import Problem
+from reporter.web.routing import Call
+
+_PART = 2000  # rows that are read at one time
+
+
+class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
+    run: Run | None = None
+    level: Annotated[str, msgspec.Meta(max_length=20)] = "domain"
+
+
+def export_table(call: Call) -> Response:
+    """`NAME.csv`: pages, domains, candidates, dead-links, unreachable-links, moved-links; or `map.FORMAT`."""
+    name, _, ending = call.path["file"].rpartition(".")
+    about = chosen(call.face, call.query.run)
+    if ending == "csv" and name in _TABLES:
+        return _csv(f"{name}.csv", _TABLES[name](call, about))
+    if name == "map" and ending in FORMATS and ending not in TABLES:
+        return _map_file(call, about, ending)
+    if name in ("map.nodes", "map.edges") and ending == "csv":
+        return _map_file(call, about, "csv", name.removeprefix("map."))
+    known = ", ".join([f"{table}.csv" for table in _TABLES])
+    raise Problem(404, "no-such-export", f"the exports are {known}, map.gexf, map.graphml, map.jsonl, map.nodes.csv")
+
+
+def diff_table(call: Call) -> Response:
+    text = diff_views.as_csv(changes_of(call))
+    return Response(text, media_type="text/csv; charset=utf-8", headers=_attached("changes.csv"))
+
+
+def _csv(name: str, rows: Iterator[Sequence[Any]]) -> Response:
+    """Rows as they are read: a table of a large map is never held in memory."""
+
+    def parts() -> Iterator[str]:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for row in rows:
+            writer.writerow(["" if each is None else cell(each) if isinstance(each, str) else each for each in row])
+            if text.tell() > 65536:
+                yield text.getvalue()
+                text.seek(0)
+                text.truncate()
+        yield text.getvalue()
+
+    return StreamingResponse(parts(), media_type="text/csv; charset=utf-8", headers=_attached(name))
+
+
+def _attached(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _pages(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
+    yield ["class" if name == "klass" else name for name in ListedPage._fields]
+    after: int | None = 0
+    while after is not None:
+        with open_map(about.path) as reader:
+            rows, after = list_pages(reader, about.run, PageFilters(), after, _PART)
+        yield from rows
+
+
+def _domains(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
+    rows = [domain_shape(row) for row in survey(about.path, in_full=False).domains]
+    return _shapes(rows)
+
+
+def _candidates(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
+    text = candidate_views.as_csv(find_candidates(about.path, 100_000))
+    return iter(csv.reader(io.StringIO(text)))
+
+
+def _fixable(kind: str) -> Callable[[Call, ChosenMap], Iterator[Sequence[Any]]]:
+    def rows(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
+        found = getattr(survey(about.path, is_uncut=True), kind)
+        return _shapes([{**asdict(row), "examples": " ".join(row.examples)} for row in found])
+
+    return rows
+
+
+def _shapes(rows: Iterable[dict[str, Any]]) -> Iterator[Sequence[Any]]:
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield list(row)
+        yield list(row.values())
+
+
+_TABLES: dict[str, Callable[[Call, ChosenMap], Iterator[Sequence[Any]]]] = {
+    "pages": _pages,
+    "domains": _domains,
+    "candidates": _candidates,
+    "dead-links": _fixable("dead_links"),
+    "unreachable-links": _fixable("unreachable_links"),
+    "moved-links": _fixable("moved_links"),
+}
+
+
+def _map_file(call: Call, about: ChosenMap, format: str, part: str = "") -> Response:
+    folder = TemporaryDirectory(prefix="sumi-export-")
+    target = Path(folder.name) / f"map.{format}"
+    try:
+        made = export(
+            about.path,
+            target,
+            format=format,
+            level=call.query.level,
+            filters=Filters(),
+            notes=EntryNotes(call.face.config),
+        )
+        path = next(each for each in made.files if part in each.name)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(path, filename=path.name, background=BackgroundTask(folder.cleanup))

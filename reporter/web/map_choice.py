@@ -1,0 +1,57 @@
+"""The map that a call is about: that of a run, or the one that people see; and the stamp that names its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.database.reader import open_map
+from crawler.database.run_log import recorded_runs
+from crawler.model.settings import Config
+from reporter.queries.search_index import map_stamp
+from reporter.web.face import Face
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMap:
+    """`note` is for people: that another run is under way."""
+
+    path: Path
+    stamp: str
+    run: int
+    is_completed: bool
+    rules: Config
+    note: str = ""
+
+
+def chosen(face: Face, run: int | None = None) -> ChosenMap:
+    """Raises NoDatabase, NotAMap, NoSuchRun, and ReplayError where a run's results are gone."""
+    config = face.config
+    shown = face.shown()
+    path, note = shown.path, shown.note
+    if run is not None:
+        runs = recorded_runs(face.database)
+        found = runs.find(run)
+        if found == runs.runs[-1]:
+            path, note = face.database, ""
+        elif shown.run is None or shown.run.number != run:
+            path, note = _map_of_run(face, config, run, found.started_at), ""
+    with open_map(path) as reader:
+        stamp = map_stamp(reader)
+    number, _, status = [*stamp.split(" "), "", "", ""][:3]
+    is_completed = status == "completed"
+    if not is_completed:  # it changes with every batch of the ingest
+        found_at = path.with_name(path.name + "-wal")
+        stamp += f" {found_at.stat().st_mtime_ns if found_at.exists() else 0}"
+    return ChosenMap(path, f"{path} {stamp}", int(number or 0), is_completed, config, note)
+
+
+def _map_of_run(face: Face, config: Config, run: int, started: str) -> Path:
+    """The map of an earlier run, rebuilt from its results in the background. Raises Problem while that goes on."""
+
+    def make() -> Path:
+        with face.replays:
+            return face.tools.map_of_run(config, run)
+
+    path = face.prepared.get(f"map of run {run}", f"{started} {config.map_hash}", make)
+    return path if path.exists() else make()  # the folder of such maps may be emptied at any time

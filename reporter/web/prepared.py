@@ -1,0 +1,84 @@
+"""Answers that take a scan of the map: worked out once for each state of it, in one thread, and kept.
+
+A map of a completed run does not change, so an answer about it is worked out once. While the first run is under way the
+map changes all the time: then an answer is shown as it was, and worked out anew when it is old, at most so often that
+it takes a twentieth of a core.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from reporter.web.problems import Problem
+
+T = TypeVar("T")
+
+PATIENCE = 5.0  # seconds that a call waits for an answer that nobody has worked out yet
+_KEPT = 24  # answers
+_FRESH = 3.0  # seconds
+_SHARE = 20  # times the seconds that it took, before it is worked out again
+
+
+@dataclass(slots=True)
+class _Kept:
+    stamp: str
+    value: Any
+    made_at: float
+    seconds: float
+
+
+class Prepared:
+    """Answers by name. A name is asked with the stamp of the map's state."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._making: dict[str, Future[Any]] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, "prepare")
+
+    def get(self, name: str, stamp: str, make: Callable[[], T]) -> T:
+        """The answer; an older one while a newer is worked out. Raises Problem where there is none yet."""
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is not None:
+                self._kept.move_to_end(name)
+                if not self._is_due(kept, stamp):
+                    return kept.value  # type: ignore[no-any-return]
+            making = self._making.get(name)
+            if making is None:
+                making = self._making[name] = self._pool.submit(self._make, name, stamp, make)
+            if kept is not None:
+                return kept.value  # type: ignore[no-any-return]
+        try:
+            return making.result(PATIENCE)  # type: ignore[no-any-return]
+        except NotYet:
+            detail = "this is being worked out for the first time since the run; try again in a moment"
+            raise Problem(503, "being-prepared", detail, retry_after=3) from None
+
+    def _is_due(self, kept: _Kept, stamp: str) -> bool:
+        age = time.monotonic() - kept.made_at
+        return kept.stamp != stamp and age >= max(_FRESH, kept.seconds * _SHARE)
+
+    def _make(self, name: str, stamp: str, make: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            value = make()
+            now = time.monotonic()
+            with self._lock:
+                self._kept[name] = _Kept(stamp, value, now, now - began)
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            return value
+        finally:
+            with self._lock:
+                self._making.pop(name, None)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
