@@ -2,7 +2,8 @@
 
 Invariants:
 - the place in every result spool is committed together with the effects of the results before it;
-- a result is durable in its spool before it is committed (`LogReader.sync`), so the spools hold all of the map;
+- a result is durable in its spool before it is committed (`LogReader.sync`), so the spools hold all of the map; the
+  pages that it names as stored are durable before it is;
 - hints are written after the commit; if they are lost, the next start says `resync`.
 """
 
@@ -12,6 +13,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import get_args
@@ -23,6 +25,7 @@ from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import Feed, PageResult, RecordError, Result, RunEvent, SitemapResult, dump
 from crawler.model.settings import Config
 from crawler.resilience.stalls import Work
+from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.atomic import free_bytes
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
@@ -80,6 +83,7 @@ class Ingest:
         self.workspace.feed.remove_before(self._feed.end.segment)
         self._taken = 0
         self._read_bytes = 0  # of the results taken
+        self._blobs: FileStore | None = None  # opened with the first result that names a blob
         self._left = LeftEstimate(config, self.store)
         self._has_read = False  # the last step found results
         self._later_runs: set[int] = set()  # runs with results that have to wait
@@ -163,6 +167,7 @@ class Ingest:
         self._has_read = bool(batch)
         if not positions and not self._damage:
             return 0
+        self._sync_blobs(batch)
         for reader in readers:
             reader.sync()
         self.updater.apply_batch(batch)
@@ -180,6 +185,14 @@ class Ingest:
             self._remove_copy_if_completed()
             self._drop_old_results()
         return max(len(batch), 1)
+
+    def _sync_blobs(self, batch: list[tuple[Result, bytes]]) -> None:
+        """Make the pages durable that these results name as stored, before the results are."""
+        if any(isinstance(result, PageResult) and result.stored for result, _ in batch):
+            if self._blobs is None:
+                self._blobs = open_store(self.config)
+            with suppress(FileNotFoundError):  # somebody removed the store
+                self._blobs.sync()
 
     def _gather(self) -> tuple[list[tuple[Result, bytes]], dict[str, Cursor], list[LogReader]]:
         """The results that can be read now, the places after them, and the readers they came from."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-TO_FORMAT_4 = (
+TO_FORMAT_5 = (
     "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
-    "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
+    "DROP TABLE page_facts; UPDATE meta SET value = '5' WHERE name = 'schema_version';"
+)
+TO_FORMAT_4 = (
+    TO_FORMAT_5 + "DROP INDEX idx_frontier_domain; ALTER TABLE frontier DROP COLUMN turn;"
     "CREATE INDEX idx_frontier_domain ON frontier(domain_id, priority, id);"
     "ALTER TABLE domain_states DROP COLUMN cut_run; DROP TABLE breakers; DROP TABLE link_texts;"
     "ALTER TABLE pages DROP COLUMN truncated; ALTER TABLE pages DROP COLUMN validation;"

@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.pace": {"crawler.model"},
     "crawler.resilience": {"crawler.model"},
     "crawler.visit": {"crawler.model"},
+    "crawler.store": {"crawler.model"},
     "crawler.workspace": {"crawler.model", "crawler.pace", "crawler.resilience"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
     "crawler.database": {"crawler.model", "crawler.workspace"},
@@ -39,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "crawler.fetch": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "crawler.net", "crawler.workspace"),
-        "crawler.resilience",
+        *("crawler.resilience", "crawler.store"),
     },
     "crawler.observe": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.workspace", "crawler.database"),
@@ -68,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "ingest.upkeep": {"crawler.model", "crawler.workspace"},
     "ingest": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.resilience", "crawler.workspace"),
-        *("crawler.database", "ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
+        *("crawler.database", "crawler.store", "ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
     },
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},

@@ -27,6 +27,7 @@ _NOT_IN_A_HOST = re.compile(r"[\s/\\:@?#\[\]%*<>^|]")
 _TAG = re.compile(r"[\w-]{1,40}")
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PROBE = re.compile(r"https://[A-Za-z0-9._-]+(?::\d{1,5})?/?|(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
+_MODE = re.compile(r"0?6[04][04]")
 _LONGEST_NOTE = 500
 _LONGEST_NAME = 40
 _MOST_TAGS = 20
@@ -103,6 +104,13 @@ def size_in_bytes(value: Any) -> int:
 def yes_or_no(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Bad("true or false")
+    return value
+
+
+def file_mode(value: Any) -> str:
+    """Permissions of files, in octal digits."""
+    if not isinstance(value, str) or not _MODE.fullmatch(value):
+        raise Bad('permissions in octal, in quotes: "0600" (you alone), "0640" (your group reads) or "0644" (all read)')
     return value
 
 

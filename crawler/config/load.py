@@ -39,6 +39,7 @@ from crawler.model.settings import (
     ResilienceSettings,
     RetentionSettings,
     SpoolSettings,
+    StoreSettings,
     TrapSettings,
     UserAgentSettings,
     ValidationSettings,
@@ -140,6 +141,10 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-list-guesses": whole_number(1, 1000),
         "archives": checks.yes_or_no,
         "max-archive-pages": whole_number(1, 10_000),
+    },
+    "store": {
+        "html": checks.yes_or_no,
+        "file-mode": checks.file_mode,
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
@@ -286,6 +291,7 @@ class _Loader:
             validation=ValidationSettings(**tables["validation"]),
             garbage=garbage,
             discovery=DiscoverySettings(**tables["discovery"]),
+            store=StoreSettings(**tables["store"]),
             quality=quality,
             blacklist=blacklist,
             stub=stub,

@@ -128,6 +128,10 @@ domain = "*.wiki.example"
 # selector = "div.paywall"          # a CSS selector, or text = "Subscribe to read": a text that is shown
 # verdict = "soft"                  # soft: no content | hard: the site refuses its visitors
 
+# [store]                           # docs/keeping.md
+# html = false                      # keep the pages themselves, compressed, in workspace/store/html
+# file-mode = "0600"                # who may read them: you alone; "0640" or "0644" for others, too
+
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)

@@ -65,6 +65,9 @@ breaker-longest-cooldown = "2s"
 pagination = "speculate"           # ledger.press-garden.test forgot the link to a page of its journal
 archives = true                    # and has a page for a month that nothing links
 
+[store]
+html = true                        # the pages themselves: sumi-ripple store cat URL
+
 [user-agent]
 crawler-name = "SumiRipple"
 crawler-version = "1.0"

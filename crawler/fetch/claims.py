@@ -50,6 +50,7 @@ class DomainClaims:
         worker: DomainWorker,
         journal: Journal,
         clock: Callable[[], Moment],
+        sync_store: Callable[[], None] | None = None,
     ) -> None:
         self._workspace = workspace
         self._most = config.crawler.max_active_domains
@@ -58,7 +59,7 @@ class DomainClaims:
         self._worker = worker
         self._journal = journal
         self._clock = clock
-        self._takeover = Takeover(workspace, config, journal)
+        self._takeover = Takeover(workspace, config, journal, sync_store)
         # It begins a little earlier than now: a fetcher that starts later than others must know the same
         # announcements, or else each of them might wait for the other to claim a domain.
         self._releases = workspace.releases.recent_reader()

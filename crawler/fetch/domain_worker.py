@@ -33,6 +33,7 @@ from crawler.pace.breaker import Breaker
 from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillMark
 from crawler.resilience.suspicion import WITNESS_NS, Verdict
 from crawler.rules.lists import Classifier
+from crawler.store.blobs import BlobStore
 from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.visit.sitemap_flow import SitemapVisit, visit_sitemap
@@ -83,6 +84,7 @@ class DomainWorker:
         memory: ParseMemory | None = None,
         activity: Activity | None = None,
         outlook: Outlook | None = None,
+        blobs: BlobStore | None = None,
     ) -> None:
         self._config = config
         self._control = control
@@ -95,6 +97,7 @@ class DomainWorker:
         self._clock = clock
         self._memory = memory
         self._activity = activity
+        self._blobs = blobs
         self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         self._validator = Validator(config.validation, config.garbage)
@@ -229,6 +232,7 @@ class DomainWorker:
 
     def _continue(self, domain: LeasedDomain, current: VisitInProgress, reply: Reply) -> VisitResult | None:
         """Give the visit its reply. None: it wants something that takes time, and the domain is in the queue."""
+        answer = reply
         try:
             while True:
                 wish = self._step(current, reply)
@@ -250,7 +254,9 @@ class DomainWorker:
                     self._journal.append(dump(changed(wish, at=now_text())))
         except StopIteration as end:
             result: VisitResult = end.value
-            return None if result.error is not None and self._withholds(domain, current, result) else result
+            if result.error is not None and self._withholds(domain, current, result):
+                return None
+            return self._keep_page(result, answer)
         except (OSError, JournalClosed):
             raise
         except Exception as problem:
@@ -261,6 +267,19 @@ class DomainWorker:
             if isinstance(problem, MemoryError):
                 error = f"{LOCAL_SHORTAGE}: this machine has no memory left to read the page"
             return _failed(job, error)
+
+    def _keep_page(self, result: VisitResult, answer: Reply) -> VisitResult:
+        """Put the body of an accepted page into the store, before its result can name it."""
+        if self._blobs is None or not isinstance(result, PageResult) or not isinstance(answer, Response):
+            return result
+        if result.content_hash is None or result.noarchive:
+            return result
+        put = partial(self._blobs.put, answer.body, result.content_hash)
+        if len(answer.body) > SMALL_BODY:
+            self._hub.run_in_thread(put)
+        else:
+            put()
+        return changed(result, stored=True)
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
         """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""

@@ -13,8 +13,9 @@ Each part has a module of its own (see the package), and this one only puts them
 A domain is in exactly one place: idle (the main thread has it), in the queue, or with the one greenlet that took it
 out.
 
-Order of durable writes: a result is appended, then made durable (a group of them with one fsync), and only then does
-the bookmark move past its job. A request is counted in its gate before it leaves.
+Order of durable writes: a page is put into the store (`[store] html`), its result is appended, then both are made
+durable (a group of them with one sync of the store, then one fsync), and only then does the bookmark move past its
+job. A request is counted in its gate before it leaves.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
 from crawler.resilience.stalls import Work
+from crawler.store.file_store import open_store
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Held, RoleTaken, Workspace
@@ -123,9 +125,15 @@ class Fetcher:
         network = replace(config.network, max_idle_connections=self._files.idle_connections)
         memory = ParseMemory(self._hub, network.parse_memory, network.max_body_size)
         self._client = HttpClient(network, config.user_agent.header, waiter=self._hub, memory=memory)
+        self._store = open_store(config, writer=self._name) if config.store.html else None
         self._activity = self._hub.watch = workspace.activity(self._name)
         self._journal = Journal(
-            workspace, self._name, number, config.spool.segment_size, partial(control.ring, "ingest")
+            workspace,
+            self._name,
+            number,
+            config.spool.segment_size,
+            partial(control.ring, "ingest"),
+            sync_store=self._store.sync_if_dirty if self._store is not None else None,
         )
         self._requester = GatedRequester(config, workspace, self._client, self._clock)
         self._outlook = Outlook(
@@ -148,6 +156,7 @@ class Fetcher:
             memory,
             self._activity,
             self._outlook,
+            self._store,
         )
         self._loop = RequestLoop(
             workspace,
@@ -160,7 +169,16 @@ class Fetcher:
             self._give_up,
         )
         fitting = replace(config, crawler=replace(config.crawler, max_active_domains=self._files.domains))
-        self._claims = DomainClaims(fitting, workspace, self._index, self._workers, worker, self._journal, self._clock)
+        self._claims = DomainClaims(
+            fitting,
+            workspace,
+            self._index,
+            self._workers,
+            worker,
+            self._journal,
+            self._clock,
+            sync_store=self._store.sync if self._store is not None else None,
+        )
 
     # -- the main thread -----------------------------------------------------------------------------
 
@@ -226,6 +244,8 @@ class Fetcher:
                 self._journal.sync(time.monotonic())
                 self._claims.save(with_half_made=is_over)
             self._journal.close()
+            if self._store is not None:
+                self._store.close()
         except OSError as problem:
             self._error = self._error or problem
         self._control.ring("ingest")

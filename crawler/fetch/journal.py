@@ -1,6 +1,6 @@
 """A fetcher's journal: its result log, made durable in groups, and the bookmarks that follow.
 
-    append ──▶ fsync, one for a whole group ──▶ the domain's bookmark moves past the job
+    blob ──▶ append ──▶ one sync of the store, one fsync for a whole group ──▶ the domain's bookmark moves past the job
 
 Three positions in a domain's jobs say how far it is on that way: `done` (the result is appended), `synced` (an fsync
 has returned for it) and `bookmark` (it is stored, for the fetcher that claims the domain next).
@@ -24,6 +24,7 @@ from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 
 SYNC_EVERY = 0.4  # seconds
+SYNC_STORE_EVERY = 0.5  # … where pages are kept: a sync of the store flushes a whole file system
 BOOKMARK_EVERY = 60.0  # an fsync for every domain; a takeover reads the results that were written since
 BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of other domains' results that a takeover should have to read, at most
 RING_EVERY = 0.1
@@ -65,13 +66,21 @@ class Journal:
     """
 
     def __init__(
-        self, workspace: Workspace, name: str, number: int, segment_bytes: int, ring_ingest: Callable[[], None]
+        self,
+        workspace: Workspace,
+        name: str,
+        number: int,
+        segment_bytes: int,
+        ring_ingest: Callable[[], None],
+        sync_store: Callable[[], None] | None = None,
     ) -> None:
+        """`sync_store` makes the blobs durable that results name; it is called before results are made durable."""
         self.name = name
         self.number = number
         self._ring_ingest = ring_ingest
         self._workspace = workspace
-        self._writer = workspace.results.writer(name, segment_bytes=segment_bytes)
+        self._sync_every = SYNC_EVERY if sync_store is None else SYNC_STORE_EVERY
+        self._writer = workspace.results.writer(name, segment_bytes=segment_bytes, before_sync=sync_store)
         self._writing = threading.Lock()
         self._bookmarking = ThreadPoolExecutor(WRITERS, "bookmark")
         self._dirty: set[JobProgress] = set()  # their `done` has moved since the last sync
@@ -128,11 +137,11 @@ class Journal:
 
     def patience(self) -> float:
         """Seconds until `keep_up` is needed next."""
-        return SYNC_EVERY / 2 if self._is_unsynced else math.inf
+        return self._sync_every / 2 if self._is_unsynced else math.inf
 
     def keep_up(self, now: float, domains: Iterable[JobProgress]) -> None:
         """Sync and move these domains' bookmarks, if it is time."""
-        if self._is_unsynced and now - self._synced_at >= SYNC_EVERY:
+        if self._is_unsynced and now - self._synced_at >= self._sync_every:
             self.sync(now)
         if now - self._bookmarked_at >= BOOKMARK_EVERY:
             self._bookmarked_at = now

@@ -7,7 +7,7 @@ compared with the domain's gate, so that a request which left without a ledger e
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -36,11 +36,14 @@ class Takeover:
     - a report is first noted in the gate (`unreported`), with the mark in our result log after which it will be.
     """
 
-    def __init__(self, workspace: Workspace, config: Config, journal: Journal) -> None:
+    def __init__(
+        self, workspace: Workspace, config: Config, journal: Journal, sync_store: Callable[[], None] | None = None
+    ) -> None:
         self._workspace = workspace
         self._config = config
         self._budgets = Budgets(config)
         self._journal = journal
+        self._sync_store = sync_store
         self._indexes: dict[str, ResultIndex] = {}
         self._indexed_at = 0.0
 
@@ -97,7 +100,7 @@ class Takeover:
         self._indexed_at = time.monotonic()
         index = self._indexes.get(writer)
         if index is None:
-            index = self._indexes[writer] = ResultIndex(self._workspace.results, writer)
+            index = self._indexes[writer] = ResultIndex(self._workspace.results, writer, self._sync_store)
         return index
 
 
@@ -123,8 +126,9 @@ _Line = PageResult | RobotsResult | SitemapResult | DomainEvent
 class ResultIndex:
     """One writer's results after a cursor, by domain. Reads each line once, however many domains ask."""
 
-    def __init__(self, results: ResultLogs, writer: str) -> None:
+    def __init__(self, results: ResultLogs, writer: str, sync_store: Callable[[], None] | None = None) -> None:
         self._results = results
+        self._sync_store = sync_store
         self._writer = writer
         self._start: Cursor | None = None
         self._end = Cursor()
@@ -157,6 +161,8 @@ class ResultIndex:
                     left.done.add((result.run, result.key))
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
+        if left.segments and self._sync_store is not None:
+            self._sync_store()  # the blobs that these results name come first
         self._results.make_durable(self._writer, left.segments)
         return left
 

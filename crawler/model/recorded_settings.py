@@ -16,11 +16,17 @@ from typing import Any
 
 import orjson
 
-from crawler.model.settings import Config, GarbageRule, QualityEntry, ValidationSettings
+from crawler.model.settings import Config, GarbageRule, QualityEntry, StoreSettings, ValidationSettings
 
 Values = dict[str, Any]
 
 _SECTIONS = ("crawler", "user_agent", "traps", "limits", "discovery")
+# Sections that are younger than the records: a setting of theirs is in them once it is changed.
+_YOUNGER: dict[str, type[ValidationSettings] | type[StoreSettings]] = {
+    "validation": ValidationSettings,
+    "store": StoreSettings,
+}
+_LEFT_OUT = {("store", "file_mode")}  # like paths, it decides nothing
 _LISTS = ("quality", "blacklist", "stub", "garbage")
 
 
@@ -33,10 +39,11 @@ def flat(config: Config) -> Values:
     values["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
     values["blacklist"] = list(config.blacklist)
     values["stub"] = list(config.stub)
-    usual = asdict(ValidationSettings())  # younger than the records: a setting is in them once it is changed
-    for name, value in asdict(config.validation).items():
-        if value != usual[name]:
-            values[_flat_name("validation", name)] = list(value) if isinstance(value, tuple) else value
+    for section, kind in _YOUNGER.items():
+        usual = asdict(kind())
+        for name, value in asdict(getattr(config, section)).items():
+            if value != usual[name] and (section, name) not in _LEFT_OUT:
+                values[_flat_name(section, name)] = list(value) if isinstance(value, tuple) else value
     if config.garbage:
         values["garbage"] = [orjson.dumps(asdict(rule)).decode() for rule in config.garbage]
     return values
@@ -56,7 +63,7 @@ def read(text: str) -> Values | None:
 
 def restored(values: Values, config: Config) -> Config:
     """`config` with the recorded settings in place of its own. Names that are missing keep the config's value,
-    except those of [validation] and [[garbage]]: they are recorded where they differ from their defaults.
+    except those of [validation], [store] and [[garbage]]: they are recorded where they differ from their defaults.
     """
     changed: dict[str, Any] = {}
     for section in _SECTIONS:
@@ -69,8 +76,9 @@ def restored(values: Values, config: Config) -> Config:
     for name in ("blacklist", "stub"):
         if name in values:
             changed[name] = tuple(values[name])
-    names = {field.name: _flat_name("validation", field.name) for field in fields(ValidationSettings)}
-    changed["validation"] = ValidationSettings(**{n: _value(values[key]) for n, key in names.items() if key in values})
+    for section, kind in _YOUNGER.items():
+        names = {field.name: _flat_name(section, field.name) for field in fields(kind)}
+        changed[section] = kind(**{name: _value(values[key]) for name, key in names.items() if key in values})
     changed["garbage"] = tuple(GarbageRule(**orjson.loads(rule)) for rule in values.get("garbage", ()))
     return replace(config, **changed)
 

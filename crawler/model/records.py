@@ -93,7 +93,7 @@ class Closure(msgspec.Struct, frozen=True, gc=False):
     limit: Number | None = None
 
 
-class PageResult(_Record, frozen=True, tag="page"):
+class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     """The result of one visit. Identity: (run, key); a second one of the same identity changes nothing.
 
     `state` is the word for `pages.state`. `base` and `hrefs` are raw, as the page wrote them. `redirect` is
@@ -104,6 +104,12 @@ class PageResult(_Record, frozen=True, tag="page"):
     `texts` and `rels` are those of the hrefs, in their order; the rest of the hrefs has none. They are there if
     [crawler] link-text asks for them, `rels` only if there is one. `next_page` is the address of the next page of its
     list, where that is linked and labels are asked for; `next_by` says by what evidence: `rel` or `address`.
+
+    `content_hash` is the SHA-256 of the decoded body, in hex, of every accepted page with status 200 that came whole.
+    `stored`: that body is in the store. `noarchive`: the page asks not to be kept. `etag` is as the server wrote it.
+    `answered_by`: the URL that answered, where it is not `wire`. `headers`: those of the answer, without cookies, up to
+    8 KB, if the page was stored. The rest are facts of an accepted page: `canonical` is absolute, `heading` the first
+    `<h1>`, `text_hash` the hash of the text that is shown.
     """
 
     run: Number
@@ -135,6 +141,17 @@ class PageResult(_Record, frozen=True, tag="page"):
     rels: tuple[str, ...] | UnsetType = UNSET
     next_page: str | None = None
     next_by: str = ""
+    content_hash: str | None = None
+    stored: bool = False
+    noarchive: bool = False
+    etag: str | None = None
+    answered_by: str | None = None
+    headers: dict[str, str] | UnsetType = UNSET
+    description: str | None = None
+    language: str | None = None
+    canonical: str | None = None
+    heading: str | None = None
+    text_hash: str | None = None
 
     @property
     def is_rejected(self) -> bool:

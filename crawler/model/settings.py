@@ -168,6 +168,14 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """[store]: the pages themselves (`crawler.store`)."""
+
+    html: bool = False  # keep the body of every accepted page
+    file_mode: str = "0600"  # the permissions of what is kept, in octal
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationSettings:
     """[validation]: answers that are no pages (`crawler.visit.validation`)."""
 
@@ -221,6 +229,7 @@ class Config:
     validation: ValidationSettings = ValidationSettings()
     garbage: tuple[GarbageRule, ...] = ()
     discovery: DiscoverySettings = DiscoverySettings()
+    store: StoreSettings = StoreSettings()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
@@ -250,6 +259,8 @@ class Config:
             everything["validation"] = (self.validation, self.garbage)
         if self.discovery != DiscoverySettings():
             everything["discovery"] = self.discovery
+        if (store := replace(self.store, file_mode=StoreSettings().file_mode)) != StoreSettings():
+            everything["store"] = store
         return _hash(everything)
 
     @property

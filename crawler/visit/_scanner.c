@@ -80,11 +80,11 @@ behind(const byte *at, const byte *end, const char *text, size_t length)
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
-/* A BREAKOUT ends foreign content with its start tag and its end tag, an OPENER with the former, a CLOSER with the
+/* A BREAKOUT (and H1) ends foreign content with its start tag and its end tag, an OPENER with the former, a CLOSER with the
  * latter alone. */
 enum Tag {
     OTHER, A, AREA, BASE, LINK, META, HTML, TITLE, SCRIPT, STYLE, XMP, IFRAME, NOEMBED, NOFRAMES, TEXTAREA, PLAINTEXT,
-    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, NOSCRIPT, BREAKOUT, OPENER,
+    TEMPLATE, SVG, MATH, FOREIGNOBJECT, DESC, MI, MO, MN, MS, MTEXT, ANNOTATION_XML, FONT, NOSCRIPT, H1, BREAKOUT, OPENER,
     CLOSER
 };
 
@@ -98,7 +98,7 @@ static const struct {
     {"code", BREAKOUT}, {"dd", BREAKOUT}, {"desc", DESC}, {"details", CLOSER}, {"div", BREAKOUT}, {"dl", BREAKOUT},
     {"dt", BREAKOUT}, {"em", BREAKOUT}, {"embed", OPENER}, {"fieldset", CLOSER}, {"figcaption", CLOSER},
     {"figure", CLOSER}, {"font", FONT}, {"footer", CLOSER}, {"foreignobject", FOREIGNOBJECT}, {"form", CLOSER},
-    {"h1", BREAKOUT}, {"h2", BREAKOUT}, {"h3", BREAKOUT}, {"h4", BREAKOUT}, {"h5", BREAKOUT}, {"h6", BREAKOUT},
+    {"h1", H1}, {"h2", BREAKOUT}, {"h3", BREAKOUT}, {"h4", BREAKOUT}, {"h5", BREAKOUT}, {"h6", BREAKOUT},
     {"head", OPENER}, {"header", CLOSER}, {"hr", OPENER}, {"html", HTML}, {"i", BREAKOUT}, {"iframe", IFRAME},
     {"img", OPENER}, {"label", CLOSER}, {"li", BREAKOUT}, {"link", LINK}, {"listing", BREAKOUT}, {"main", CLOSER},
     {"math", MATH}, {"menu", BREAKOUT}, {"meta", META}, {"mi", MI}, {"mn", MN}, {"mo", MO}, {"ms", MS},
@@ -322,7 +322,8 @@ typedef struct {
     PyObject *refresh, *in_attribute;
     const uint64_t *key;
 
-    Slice title, base; /* text is NULL where there is none */
+    Slice title, base, canonical; /* text is NULL where there is none */
+    const byte *heading, *heading_end; /* the content of the first `<h1>`; NULL: there is none, or it is open */
     PyObject *addresses, *elements;
     PyObject *links; /* NULL: they are not asked for */
     PyObject *numbered, *marked; /* numbers of addresses: may be pages of lists; rel=next. NULL: not asked for */
@@ -848,6 +849,9 @@ link_element(Scan *scan, const byte *start, const Values *values)
         return 0;
     }
     int is_page = has_word(scan, values->value[REL], "canonical");
+    if (is_page > 0 && scan->canonical.text == NULL) {
+        scan->canonical = cut(values->value[HREF], scan->longest_value);
+    }
     if (is_page == 0) {
         is_page = has_word(scan, values->value[REL], "next");
     }
@@ -1014,7 +1018,7 @@ close_element(Scan *scan, enum Tag tag)
         }
     } else if (tag != OTHER && top(scan) == tag) {
         pop(scan);
-    } else if (tag == BREAKOUT || tag == CLOSER) {
+    } else if (tag == BREAKOUT || tag == H1 || tag == CLOSER) {
         leave_foreign(scan);
     } else if (tag == TEMPLATE && scan->templates && --scan->templates == 0) {
         while (scan->frame_count > scan->frames_at_template) {
@@ -1272,6 +1276,11 @@ html_element(Scan *scan, const byte *start, enum Tag tag, const Values *values, 
         if (!has_no_content && !scan->templates && scan->noscript_at < 0) {
             scan->noscript_at = scan->text_length;
         }
+    } else if (tag == H1) {
+        if (scan->heading == NULL && !scan->templates) {
+            scan->heading = at;
+            scan->heading_end = has_no_content ? at : NULL;
+        }
     } else if (!scan->templates && tag >= AREA && tag <= HTML) {
         failed = document_element(scan, start, tag, values);
     }
@@ -1294,7 +1303,7 @@ start_tag(Scan *scan, const byte *start)
         return at;
     }
     if (is_foreign(scan)) {
-        if (tag != BREAKOUT && tag != OPENER && tag != META && !(tag == FONT && values.set)) {
+        if (tag != BREAKOUT && tag != H1 && tag != OPENER && tag != META && !(tag == FONT && values.set)) {
             return foreign_element(scan, start, tag, &values, at) < 0 ? NULL : at;
         }
         leave_foreign(scan);
@@ -1310,6 +1319,9 @@ end_tag(Scan *scan, const byte *start)
     at = behind_tag(scan, at);
     if (tag == A && !scan->templates && end_link(scan, start) < 0) {
         return NULL;
+    }
+    if (tag == H1 && !scan->templates && scan->heading != NULL && scan->heading_end == NULL) {
+        scan->heading_end = start;
     }
     if (tag == NOSCRIPT && scan->noscript_at >= 0 && (at < scan->end || scan->end[-1] == '>')) {
         scan->text_length = scan->noscript_at; /* browsers that run scripts do not show it */
@@ -1480,10 +1492,15 @@ scan_pages(PyObject *module, PyObject *args)
     } else if (scan.addresses != NULL && scan.elements != NULL && links != NULL && numbered != NULL && marked != NULL &&
                ask_for(&scan, names) == 0 && run(&scan) == 0) {
         PyObject *title = bytes_or_none(scan.title), *base = bytes_or_none(scan.base);
-        if (title != NULL && base != NULL) {
-            found = Py_BuildValue("(OOOnOy#OOO)", title, base, scan.addresses, scan.left_out, scan.elements, scan.text,
-                                  scan.text_length, links, numbered, marked);
+        PyObject *canonical = bytes_or_none(scan.canonical);
+        const byte *heading_end = scan.heading_end == NULL ? scan.end : scan.heading_end;
+        Py_ssize_t from = scan.heading == NULL ? -1 : (Py_ssize_t)(scan.heading - scan.data);
+        Py_ssize_t to = scan.heading == NULL ? -1 : (Py_ssize_t)(heading_end - scan.data);
+        if (title != NULL && base != NULL && canonical != NULL) {
+            found = Py_BuildValue("(OOOnOy#OOOO(nn))", title, base, scan.addresses, scan.left_out, scan.elements,
+                                  scan.text, scan.text_length, links, numbered, marked, canonical, from, to);
         }
+        Py_XDECREF(canonical);
         Py_XDECREF(title);
         Py_XDECREF(base);
     }
@@ -1526,7 +1543,7 @@ prepare(PyObject *module)
     for (int i = 0; i < 2; i++) {
         key[i] = key[i] % (PRIME - 2) + 2;
     }
-    return PyModule_AddIntConstant(module, "CONTRACT", 4);
+    return PyModule_AddIntConstant(module, "CONTRACT", 5);
 }
 
 static PyMethodDef METHODS[] = {

@@ -16,11 +16,13 @@ followed here; one that leaves it ends the visit, for the target is a page of it
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from crawler.model.messages import (
     LOCAL_SHORTAGE,
@@ -50,7 +52,14 @@ from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
 from crawler.model.validity import REJECTED, Validity
 from crawler.visit.content_types import HTML_TYPES, is_html, media_type
-from crawler.visit.html import Extracted, extract, header_says_nofollow, refresh_target
+from crawler.visit.html import (
+    Extracted,
+    extract,
+    header_says_noarchive,
+    header_says_nofollow,
+    language_of,
+    refresh_target,
+)
 from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.visit.validation import Validation, Validator, text_print
 
@@ -74,6 +83,9 @@ _PAGE_EXTENSIONS = frozenset(
     | {"phtml", "pl", "py", "rb", "shtm", "shtml", "xht", "xhtml"}
 )
 _HEADER_LENGTH = 300
+LONGEST_ETAG = 2048  # characters; a longer one is not kept: cut off, it would be another
+MOST_HEADERS = 8 * 1024  # characters of names and values that a result keeps
+_NOT_KEPT = frozenset({"set-cookie", "set-cookie2"})
 _USERINFO = re.compile(r"(?<=[/\\])[^/\\?#]*@")
 
 
@@ -202,6 +214,7 @@ class _Flow:
         self.agent = config.user_agent.crawler_name
         self.longest_base = longest_key(config.traps.max_url_length)
         self.labels_lists = config.discovery.pagination != "off"
+        self.keeps_pages = config.store.html
         self.key = job.key.removeprefix(SITEMAP_KEY)
         self.wanted = BodyWanted.HTML
         self.limit = config.network.max_body_size
@@ -384,6 +397,7 @@ class _Flow:
             truncated=answer.is_truncated,
             page=page,
             following=following,
+            url=url,
         )
 
     def _extract(self, url: str, answer: Response, most_links: int) -> Extracted:
@@ -549,12 +563,14 @@ class _Flow:
         redirect: str | None = None,
         closes: Closure | None = None,
         page: Extracted | None = None,
+        url: str = "",
     ) -> PageResult:
         job = self.job
         headers = answer.headers if answer else {}
         contexts = page.contexts if page else None
         found, number = self._judge(answer, page)
         is_rejected = found is not None and found.word in REJECTED
+        facts = self._facts(url, answer, page) if answer is not None and page is not None and not is_rejected else {}
         return PageResult(
             run=job.run,
             key=job.key,
@@ -584,7 +600,38 @@ class _Flow:
             rels=_shortened([context.rel for context in contexts or ()]) or UNSET,
             next_page=following[0] if following else None,
             next_by=following[1] if following else "",
+            **facts,
         )
+
+    def _facts(self, url: str, answer: Response, page: Extracted) -> dict[str, Any]:
+        """What an accepted page says about itself, and, if it came whole, what tells whether it has changed."""
+        facts, headers = page.facts, answer.headers
+        says_noarchive = facts.noarchive or header_says_noarchive(headers.get("x-robots-tag"), self.agent)
+        found: dict[str, Any] = {
+            "description": facts.description,
+            "language": facts.language or language_of(headers.get("content-language", "")),
+            "canonical": self._canonical(page.base or url, facts.canonical) if facts.canonical else None,
+            "heading": facts.heading,
+            "text_hash": facts.text_hash,
+            "noarchive": says_noarchive,
+            "answered_by": url if url != self.job.wire else None,
+        }
+        if answer.status == 200 and not answer.is_truncated:
+            found["content_hash"] = hashlib.sha256(answer.body).hexdigest()
+            etag = headers.get("etag", "")
+            found["etag"] = etag if 0 < len(etag) <= LONGEST_ETAG else None
+            if self.keeps_pages and not says_noarchive:
+                found["headers"] = kept_headers(headers)
+        return found
+
+    def _canonical(self, base: str, href: str) -> str | None:
+        """The address that a page gives as its own, if it can be one."""
+        target = resolve(base, href)
+        try:
+            wire = wire_of(target) if target is not None else None
+        except UrlError:
+            return None
+        return wire if wire is not None and len(wire) <= self.longest_base else None
 
     def _ended(
         self,
@@ -610,6 +657,18 @@ class _Flow:
             return self._ended(PageState.REQUEST_LIMIT_HIT, error, closes=closes)
         state = PageState.RATE_LIMITED if closes.reason == "rate-limited" else PageState.FAILED
         return self._ended(state, f"{closes.reason}: the domain was closed for this run", closes=closes)
+
+
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of an answer that its result keeps: no cookies, and 8 KB at the most, in their order."""
+    kept: dict[str, str] = {}
+    room = MOST_HEADERS
+    for name, value in headers.items():
+        size = len(name) + len(value)
+        if name not in _NOT_KEPT and size <= room:
+            kept[name] = value
+            room -= size
+    return kept
 
 
 def _http(status: int) -> str:
@@ -656,6 +715,7 @@ __all__ = [
     "Wish",
     "ask_for_file",
     "ask_for_policy",
+    "kept_headers",
     "looks_like_page",
     "number_of",
     "retry_after",

@@ -9,8 +9,10 @@ page, whatever fragments it is written with; a reference into the page itself is
 from __future__ import annotations
 
 import codecs
+import hashlib
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import ada_url
 
@@ -21,11 +23,13 @@ from crawler.visit.clean_text import cleaned
 from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
 from crawler.visit.link_text import link_text
-from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, scan
+from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, Scan, scan
 
-LONGEST_TITLE = 500
+LONGEST_TITLE = 500  # of descriptions, too
+LONGEST_HEADING = 300
 LONGEST_HREF = LONGEST_ADDRESS
 LONGEST_REL = 512  # of one link
+LONGEST_HASHED_TEXT = 1024 * 1024  # bytes of shown text that its hash covers
 
 _OUTSIDE = "".join(map(chr, range(0x21)))  # stripped from both ends by the URL standard
 _REFRESH = re.compile(
@@ -36,6 +40,25 @@ _REFRESH = re.compile(
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _DIRECTIVES_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
+_NOARCHIVE = frozenset({"noarchive"})
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,5}")
+
+
+class Facts(NamedTuple):
+    """What a page says about itself. `canonical` is as written, `heading` is the text of the first `<h1>`.
+
+    `text_hash` is the same for pages that show the same text; None: the page shows none.
+    """
+
+    description: str | None = None
+    language: str | None = None
+    canonical: str | None = None
+    heading: str | None = None
+    noarchive: bool = False
+    text_hash: str | None = None
+
+
+NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +79,7 @@ class Extracted:
     contexts: tuple[LinkContext, ...] | None = None
     rel_next: tuple[str, ...] = ()  # addresses that the page itself marks as its next page; only if asked for
     numbered: tuple[str, ...] = ()  # hrefs that may be pages of a list, by their form; only if asked for
+    facts: Facts = NO_FACTS
 
 
 def extract(
@@ -82,7 +106,8 @@ def extract(
         max_links,
         refresh_target,
         is_xml=is_xml,
-        longest_text=longest_text,
+        elements=("meta", "html"),
+        longest_text=max(longest_text, LONGEST_HASHED_TEXT),
         has_links=has_link_text,
         list_words=LIST_WORDS if wants_next else None,
     )
@@ -92,17 +117,56 @@ def extract(
         hrefs = list(dict.fromkeys(written))
     base = url if page.base is None else _resolve_base(page.base, url, longest_base)
     kept = links_within(base, hrefs)
+    metas = _named_metas(page.elements)
     return Extracted(
         title=None if page.title is None else cleaned(page.title, LONGEST_TITLE) or None,
         base=base,
         hrefs=tuple(hrefs[:kept]),
-        nofollow=_says_nofollow(page.elements, agent),
+        nofollow=_says(_NOFOLLOW, metas, agent),
         links_cut=page.left_out + len(hrefs) - kept,
-        text=page.text,
+        text=page.text[:longest_text],
         contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
         rel_next=tuple(dict.fromkeys([written[number] for number in page.marked])) if page.marked else (),
         numbered=tuple([written[number] for number in page.numbered]) if page.numbered else (),
+        facts=_facts(data, page, metas, agent, is_xml=is_xml),
     )
+
+
+def _facts(data: bytes, page: Scan, metas: list[tuple[str, str]], agent: str | None, *, is_xml: bool) -> Facts:
+    words = page.text[:LONGEST_HASHED_TEXT].split()
+    canonical = None if page.canonical is None else page.canonical.strip(_OUTSIDE)
+    heading = link_text(data, *page.heading, is_xml=is_xml, longest=LONGEST_HEADING) if page.heading else None
+    return Facts(
+        description=cleaned(next((text for name, text in metas if name == "description"), ""), LONGEST_TITLE) or None,
+        language=_language(page.elements),
+        canonical=canonical if canonical and len(canonical) <= LONGEST_HREF else None,
+        heading=heading or None,
+        noarchive=_says(_NOARCHIVE, metas, agent),
+        text_hash=hashlib.blake2b(b" ".join(words), digest_size=16).hexdigest() if words else None,
+    )
+
+
+def _named_metas(elements: list[Element]) -> list[tuple[str, str]]:
+    """(name, content) of each `<meta name>`."""
+    return [
+        (attributes["name"].strip().lower(), attributes.get("content", ""))
+        for _, tag, attributes in elements
+        if tag == "meta" and "name" in attributes
+    ]
+
+
+def _language(elements: list[Element]) -> str | None:
+    """The `lang` of the first `<html>` that has one, if it is a language tag."""
+    for _, tag, attributes in elements:
+        if tag == "html":
+            return language_of(attributes.get("lang", ""))
+    return None
+
+
+def language_of(text: str) -> str | None:
+    """The first language tag of an attribute or a `Content-Language`; None: it is none."""
+    found = _LANGUAGE.fullmatch(text.partition(",")[0].strip())
+    return found[0] if found else None
 
 
 def _contexts(
@@ -135,14 +199,13 @@ def _in_utf8(body: bytes, encoding: str) -> bytes:
     return recoded(body, encoding)
 
 
-def _says_nofollow(elements: list[Element], agent: str | None) -> bool:
+def _says(directives: frozenset[str], metas: list[tuple[str, str]], agent: str | None) -> bool:
+    """Does a `<meta>` for robots, or for this crawler, hold one of these words?"""
     names = ("robots", agent.lower()) if agent else ("robots",)
-    for _, tag, attributes in elements:
-        if tag == "meta" and attributes.get("name", "").strip().lower() in names:
-            words = attributes.get("content", "").lower().replace(",", " ").split()
-            if not _NOFOLLOW.isdisjoint(words):
-                return True
-    return False
+    return any(
+        name in names and not directives.isdisjoint(content.lower().replace(",", " ").split())
+        for name, content in metas
+    )
 
 
 def _resolve_base(href: str, url: str, longest: int) -> str:
@@ -254,10 +317,17 @@ def refresh_target(value: str) -> str | None:
 
 
 def header_says_nofollow(value: str | None, agent: str | None = None) -> bool:
-    """Does an `X-Robots-Tag` ask this crawler, or everyone, to follow no links?
+    """Does an `X-Robots-Tag` ask this crawler, or everyone, to follow no links?"""
+    return _header_says(_NOFOLLOW, value, agent)
 
-    `otherbot: nofollow, noindex` speaks to `otherbot` alone, up to the next name.
-    """
+
+def header_says_noarchive(value: str | None, agent: str | None = None) -> bool:
+    """Does an `X-Robots-Tag` ask this crawler, or everyone, to keep no copy?"""
+    return _header_says(_NOARCHIVE, value, agent)
+
+
+def _header_says(directives: frozenset[str], value: str | None, agent: str | None) -> bool:
+    """`otherbot: nofollow, noindex` speaks to `otherbot` alone, up to the next name."""
     if not value:
         return False
     ours = agent.lower() if agent else None
@@ -268,6 +338,6 @@ def header_says_nofollow(value: str | None, agent: str | None = None) -> bool:
         if colon and name not in _DIRECTIVES_WITH_VALUES:
             concerns_us = name in ("*", "robots") or name == ours
             name = rest.strip()
-        if concerns_us and name in _NOFOLLOW:
+        if concerns_us and name in directives:
             return True
     return False

@@ -26,11 +26,11 @@ _INLINE = frozenset(
 _ALT = attribute_pattern((b"alt",))
 
 
-def link_text(data: bytes, start: int, end: int, *, is_xml: bool = False) -> str:
+def link_text(data: bytes, start: int, end: int, *, is_xml: bool = False, longest: int = LONGEST_TEXT) -> str:
     """The text of the link whose content is at these offsets of a page in UTF-8; "" if it has none."""
     content = data[start : min(end, start + LONGEST_CONTENT)]
     text = b"".join(_pieces(content, is_xml)) if b"<" in content else in_text(content)
-    return cleaned(text.decode("utf-8", "replace"), LONGEST_TEXT)
+    return cleaned(text.decode("utf-8", "replace"), longest)
 
 
 def _pieces(content: bytes, is_xml: bool) -> Iterator[bytes]:

@@ -13,7 +13,9 @@ from crawler.visit.references import in_attribute
 
 Element = tuple[int, str, dict[str, str]]
 Link = tuple[int, int, int, str | None]
-Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, list[Link], list[int], list[int]]
+Place = tuple[int, int]
+_Lists = tuple[list[int], list[int], bytes | None, Place]
+Found = tuple[bytes | None, bytes | None, list[str], int, list[Element], bytes, list[Link], *_Lists]
 Limits = tuple[int, int, int, int]  # longest address, longest value, most elements, longest text
 
 _SPACES = b"\t\n\x0c\r "
@@ -36,6 +38,7 @@ _DOCTYPE_MARK = re.compile(rb"[\"'\[\]>]|<!--|<\?")
 _OUTSIDE = bytes(range(0x21))  # stripped from both ends of an address by the URL standard
 _INSIDE = b"\t\n\r"  # and removed anywhere
 _FOREIGN_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.\-]*+:", re.IGNORECASE)
+_CANONICAL = re.compile(rb"(?:\A|[%b])canonical(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _PAGE = re.compile(rb"(?:\A|[%b])(?:canonical|next)(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _NEXT = re.compile(rb"(?:\A|[%b])next(?:\Z|[%b])" % (_S, _S), re.IGNORECASE)
 _TRAILING = re.compile(rb"[\x00-\x20]++\Z")
@@ -116,14 +119,16 @@ def _address_and_mark(href: bytes) -> tuple[bytes | None, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _between(is_xml: bool, elements: tuple[str, ...], has_links: bool) -> re.Pattern[bytes]:
-    """Input that is skipped outside of foreign content and templates: text, and tags without interest."""
-    names = {b"a", b"base", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
+def _between(is_xml: bool, elements: tuple[str, ...], ends: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """Input that is skipped outside of foreign content and templates: text, and tags without interest.
+
+    `ends`: elements whose ends are of interest.
+    """
+    names = {b"a", b"base", b"h1", b"link", b"meta", b"plaintext", b"template", *_FOREIGN, *_RAW}
     names |= {name.encode() for name in elements}
     prefix = rb"(?:[^%b/>:]*+:)*+" % _S if is_xml else b""
     wanted = rb"%b(?i:%b)%b" % (prefix, b"|".join(sorted(names)), _AFTER_NAME)
-    # The end of a link is of interest where its content is.
-    other = rb"(?!%b(?i:a)%b)" % (prefix, _AFTER_NAME) if has_links else b""
+    other = rb"(?!%b(?i:%b)%b)" % (prefix, b"|".join(ends), _AFTER_NAME) if ends else b""
     tag = rb"(?:/%b[A-Za-z]|(?=[A-Za-z])(?!%b))[^%b/>]*+%b>" % (other, wanted, _S, _TO_THE_END)
     return re.compile(rb"(?:[^<]++|<(?:%b|(?![A-Za-z/!?])))*+" % tag)
 
@@ -200,13 +205,18 @@ class _Scan:
         self._longest_text = min(longest_text, len(data))
         self._has_links = has_links
         self._list_words = list_words
-        self._between = _between(is_xml, tuple(sorted(self._elements)), has_links)
+        # The ends of links are of interest where their content is.
+        ends = (b"a", b"h1") if has_links else (b"h1",)
+        self._between = _between(is_xml, tuple(sorted(self._elements)), ends)
         self._patterns = {name: attribute_pattern(names) for name, names in _ATTRIBUTES.items()}
         if has_links or list_words is not None or "a" in self._elements:
             self._patterns[b"a"] = attribute_pattern((b"href", b"download", b"rel"))
         self._none = attribute_pattern(())
         self._title: bytes | None = None
         self._base: bytes | None = None
+        self._canonical: bytes | None = None
+        self._heading: int | None = None  # where the content of the first `<h1>` begins, and ends
+        self._heading_end: int | None = None
         self._addresses: dict[bytes, int] = {}  # each with its number
         self._left_out: set[int] = set()  # hashes are enough to count
         self._records: list[Element] = []
@@ -236,15 +246,22 @@ class _Scan:
             position = self._markup(position)
         self._end_link(end)
         addresses = [address.decode("utf-8", "replace") for address in self._addresses]
-        lists = self._numbered(), self._marked
         shown, left_out = bytes(self._shown), len(self._left_out)
-        return self._title, self._base, addresses, left_out, self._records, shown, self._links, *lists
+        return (
+            *(self._title, self._base, addresses, left_out, self._records, shown, self._links),
+            *(self._numbered(), self._marked, self._canonical, self._heading_place()),
+        )
 
     def _numbered(self) -> list[int]:
         words = self._list_words
         if words is None:
             return []
         return [number for address, number in self._addresses.items() if _may_be_numbered(address, words)]
+
+    def _heading_place(self) -> Place:
+        if self._heading is None:
+            return -1, -1
+        return self._heading, self._end if self._heading_end is None else self._heading_end
 
     def _is_reading_text(self) -> bool:
         return len(self._shown) < self._longest_text or self._noscript_at is not None
@@ -319,6 +336,8 @@ class _Scan:
         name, position = self._name(position + 2)
         if name == b"a" and not self._templates:
             self._end_link(start)
+        if name == b"h1" and not self._templates and self._heading is not None and self._heading_end is None:
+            self._heading_end = start
         position = self._behind_tag(position)
         if position < self._end or self._data.endswith(b">"):
             if name == b"noscript" and self._noscript_at is not None:
@@ -418,6 +437,10 @@ class _Scan:
         elif name == b"noscript":
             if not (self._is_xml and is_closed) and not self._templates and self._noscript_at is None:
                 self._noscript_at = len(self._shown)
+        elif name == b"h1":
+            if self._heading is None and not self._templates:
+                self._heading = position
+                self._heading_end = position if self._is_xml and is_closed else None
         elif not self._templates:
             self._document_element(start, name, values)
         return position
@@ -463,7 +486,10 @@ class _Scan:
             if self._base is None and b"href" in values:
                 self._base = values[b"href"][: self._longest_value]
         elif name == b"link":
-            if b"href" in values and _PAGE.search(self._resolved(values.get(b"rel", b""))):
+            rel = self._resolved(values.get(b"rel", b""))
+            if b"href" in values and self._canonical is None and _CANONICAL.search(rel):
+                self._canonical = values[b"href"][: self._longest_value]
+            if b"href" in values and _PAGE.search(rel):
                 self._end_link(start)
                 number = self._add_href(values[b"href"])
                 self._mark_next(number, values)

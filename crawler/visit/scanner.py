@@ -32,7 +32,7 @@ from crawler.visit.references import in_attribute, in_text
 
 __all__ = ["IMPLEMENTATION", "LONGEST_ADDRESS", "Element", "Link", "Scan", "address_of", "scan"]
 
-CONTRACT = 4  # what `_scanner.c` must say too: a build left over from other sources is not used
+CONTRACT = 5  # what `_scanner.c` must say too: a build left over from other sources is not used
 LONGEST_ADDRESS = 64 * 1024  # bytes
 LONGEST_VALUE = 80 * 1024  # bytes as written of a title or an attribute; the rest is cut off, which keeps memory small
 MOST_ELEMENTS = 10_000  # reported of one page
@@ -60,7 +60,9 @@ class Scan:
     `addresses` are those of `<a href>` without `download`, `<link rel=canonical>`, `<link rel=next>` and refreshes: in
     document order, each once, stripped, without fragments; what can be neither http nor https is left out, and so are
     references to the page itself (`#top`, an empty href). `left_out` counts addresses beyond the limit or too long.
-    `title` and `base` are those of the first `<title>` and the first `<base href>`, or None. `elements` are (offset of
+    `title` and `base` are those of the first `<title>` and the first `<base href>`, or None; `canonical` is the href of
+    the first `<link rel=canonical>`, or None; `heading` are the offsets of the content of the first `<h1>`, or None.
+    `elements` are (offset of
     the tag, name, attributes), for the names asked for. `text` is the beginning of the text that is shown: pieces
     between markup with a blank between them, as written, without titles, scripts, styles, templates and a closed
     `<noscript>`. `links`, if asked for, are (number of the address, offsets of the link's content, its rel or None): of
@@ -79,6 +81,8 @@ class Scan:
     links: list[Link]
     numbered: list[int]
     marked: list[int]
+    canonical: str | None
+    heading: tuple[int, int] | None
 
 
 def scan(
@@ -102,7 +106,7 @@ def scan(
         found = pure_scanner.scan(data, most, is_xml, elements, refresh, limits, has_links, list_words)
     else:
         found = compiled.scan(data, most, is_xml, elements, refresh, limits, has_links, list_words, in_attribute)
-    title, base, addresses, left_out, reported, text, links, numbered, marked = found
+    title, base, addresses, left_out, reported, text, links, numbered, marked, canonical, heading = found
     if title is not None and is_xml:
         title = title.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     return Scan(
@@ -115,4 +119,6 @@ def scan(
         links=links,
         numbered=numbered,
         marked=marked,
+        canonical=None if canonical is None else in_attribute(canonical).decode("utf-8", "replace"),
+        heading=None if heading[0] < 0 else heading,
     )

@@ -162,8 +162,11 @@ class ResultLogs(Protocol):
     def writers(self) -> list[str]:
         """Names of all who have ever written results here, sorted."""
 
-    def writer(self, name: str, *, segment_bytes: int) -> LogWriter:
-        """The writing end of a log; its first append starts a new segment."""
+    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> LogWriter:
+        """The writing end of a log; its first append starts a new segment.
+
+        `before_sync` is called before lines are made durable: it does that with what they name (`crawler.store`).
+        """
 
     def reader(
         self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False

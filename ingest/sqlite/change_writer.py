@@ -18,6 +18,7 @@ from ingest.memory.page_index import PageIndex
 from ingest.rules.depth import Distances
 from ingest.sqlite.depth_writer import DepthWriter
 from ingest.sqlite.domain_sums import DomainSums
+from ingest.sqlite.fact_writer import write_facts
 from ingest.sqlite.frontier_writer import FrontierWriter
 from ingest.sqlite.guess_writer import write_guesses
 from ingest.sqlite.link_writer import LinkWriter
@@ -52,6 +53,7 @@ class ChangeWriter:
         """Write everything that a batch changed. Later statements rely on the rows of earlier ones."""
         self._write_domains(done)
         self._pages.write(done)
+        write_facts(self._db, done)
         self.write_moves(done)
         self._links.write_links(done, run)
         self._links.write_references(done, run)

@@ -143,6 +143,26 @@ CREATE TABLE link_texts (                      -- of links whose page was read w
 );
 """
 
+# New in format 6: what accepted pages say about themselves.
+SINCE_FORMAT_5 = """
+CREATE TABLE page_facts (                      -- of the last visit that was accepted with status 200
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    run             INTEGER NOT NULL,          -- of that visit; pages.visited_run may be a later one that failed
+    content_hash    TEXT NOT NULL,             -- SHA-256 of the decoded body, in hex: the name of its blob
+    stored          INTEGER NOT NULL,          -- 1: the body was put into the store
+    noarchive       INTEGER NOT NULL,          -- 1: the page asks that no copy is kept
+    bytes           INTEGER NOT NULL,          -- decoded
+    etag            TEXT,                      -- as the server wrote it
+    last_modified   TEXT,
+    description     TEXT,
+    language        TEXT,
+    canonical       TEXT,                      -- absolute
+    heading         TEXT,                      -- the first <h1>
+    link_count      INTEGER NOT NULL,          -- different addresses that the page links to
+    text_hash       TEXT                       -- the same for pages that show the same text; NULL: they show none
+);
+"""
+
 # New in format 5, on the tables of format 4.
 FROM_FORMAT_4 = """
 ALTER TABLE frontier ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
@@ -332,6 +352,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
     + SINCE_FORMAT_2
     + SINCE_FORMAT_3
     + SINCE_FORMAT_4
+    + SINCE_FORMAT_5
 )
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves. Three
@@ -370,8 +391,10 @@ READING_VIEWS = {
 CREATE VIEW IF NOT EXISTS v_pages AS
 SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.origin, p.title, p.status_code, p.content_type,
        p.error_message, p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at,
-       p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run
-FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to""",
+       p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run,
+       f.content_hash, f.stored, f.bytes, f.description, f.language, f.canonical, f.heading, f.link_count, f.text_hash
+FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to
+LEFT JOIN page_facts f ON f.id = p.id AND f.run = p.visited_run""",
     "v_links": f"""
 CREATE VIEW IF NOT EXISTS v_links AS
 SELECT source.url AS from_url, target.url AS to_url, source.domain AS from_domain, target.domain AS to_domain,

@@ -23,15 +23,17 @@ from ingest.sqlite.schema import (
     SINCE_FORMAT_2,
     SINCE_FORMAT_3,
     SINCE_FORMAT_4,
+    SINCE_FORMAT_5,
     TABLES,
 )
 
 _ROWS = 20_000  # of the index, at a time
-_TO_FORMAT_5 = SINCE_FORMAT_4 + FROM_FORMAT_4
+_FROM_4 = SINCE_FORMAT_4 + FROM_FORMAT_4 + SINCE_FORMAT_5
 _UPGRADES = {
-    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + _TO_FORMAT_5,
-    "3": SINCE_FORMAT_3 + _TO_FORMAT_5,
-    "4": _TO_FORMAT_5,
+    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + _FROM_4,
+    "3": SINCE_FORMAT_3 + _FROM_4,
+    "4": _FROM_4,
+    "5": SINCE_FORMAT_5,
 }
 _INDEX = f"""
 SELECT url_hash, reach, (domain_id << 4) | ((origin NOT IN ('linked', 'seed')) << 3) |
@@ -64,7 +66,7 @@ def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
     if version in _UPGRADES:
         db.executescript("BEGIN;" + _UPGRADES[version])
         run, status = last_run(db)
-        if status == "completed" and version != "4":  # its figures can still be counted; those of earlier runs cannot
+        if status == "completed" and version in ("2", "3"):  # its figures can be counted; those of earlier runs cannot
             count_figures(db, run)
         for name, sql in READING_VIEWS.items():  # those that are there, as they are now
             if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():

@@ -15,8 +15,11 @@ from crawler.database.digest import digest, parts
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.keep.restore import restore
+from crawler.model.records import PageResult, parse
 from crawler.model.states import PageState
 from crawler.observe.audit import audit
+from crawler.store.file_store import FileStore
+from crawler.workspace.files.file_workspace import FileWorkspace
 from ingest.replay import replay
 from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
@@ -45,6 +48,14 @@ def ample(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ample")
     run("crawl", prepared(folder, served, max_domain_requests=2000), "--workspace", "workspace", cwd=folder)
     return folder
+
+
+def page_results(workspace: Path) -> Iterator[PageResult]:
+    results = FileWorkspace(workspace).results
+    for writer in results.writers():
+        for line in results.reader(writer).read(10_000):
+            if isinstance(record := parse(line.body), PageResult):
+                yield record
 
 
 def test_every_page_of_the_demo_ends_in_the_state_written_down_for_it(calm: Path) -> None:
@@ -77,6 +88,43 @@ def test_the_summary_of_the_demo_has_every_section_but_the_one_for_damage(calm: 
     ):
         assert f"{section} " in text.replace("\n", " "), section
     assert "| `https://type.press-garden.test/ink/soot` | `https://type.press-garden.test/ink/black` |" in text
+
+
+def test_every_page_in_the_store_is_what_the_server_sent(calm: Path) -> None:
+    store, terrain = FileStore(calm / "workspace" / "store" / "html"), demo_terrain()
+    named = set()
+    for result in page_results(calm / "workspace"):
+        if result.stored:
+            host, target = (result.answered_by or result.wire).removeprefix("https://").split("/", 1)
+            sent = terrain.answer(host, "GET", f"/{target}").data.split(b"\r\n\r\n", 1)[1]
+            assert store.get(result.content_hash or "") == sent, result.wire
+            assert isinstance(result.headers, dict) and result.headers["content-length"] == str(len(sent))
+            named.add(result.content_hash)
+    assert len(named) > 60
+    assert named == set(store.hashes()), "nothing else is kept"
+    assert list(store.strangers()) == []
+    assert named == {row[0] for row in rows(calm, "SELECT content_hash FROM page_facts WHERE stored")}
+
+
+def test_a_page_that_asks_not_to_be_kept_is_mapped_and_hashed_and_not_stored(calm: Path) -> None:
+    found = rows(calm, "SELECT url, content_hash, stored FROM pages JOIN page_facts USING (id) WHERE noarchive")
+    assert [(url, stored) for url, _, stored in found] == [("https://tea-almanac.test/guestbook", 0)]
+    assert not FileStore(calm / "workspace" / "store" / "html").has(found[0][1])
+
+
+def test_the_map_knows_what_accepted_pages_say_about_themselves(calm: Path) -> None:
+    columns = "language, heading, canonical, link_count, length(content_hash), length(text_hash)"
+    where = "url = 'https://tea-almanac.test/teas/green'"
+    (found,) = rows(calm, f"SELECT {columns} FROM pages JOIN page_facts USING (id) WHERE {where}")
+    links = rows(calm, f"SELECT count(*) FROM links JOIN pages ON pages.id = from_page_id WHERE {where}")
+    assert found[:3] == ("en", "The Tea Almanac: teas/green", "https://tea-almanac.test/teas/green")
+    assert found[3] >= links[0][0]
+    assert found[4:] == (64, 32)
+    accepted = "SELECT count(*) FROM pages WHERE state = 'processed' AND status_code = 200 AND validation = 'ok'"
+    assert rows(calm, accepted + " AND NOT truncated AND id NOT IN (SELECT id FROM page_facts)") == [(0,)]
+    assert rows(calm, "SELECT count(*) FROM page_facts JOIN pages USING (id) WHERE validation IN ('soft', 'hard')") == [
+        (0,)
+    ]
 
 
 def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(calm: Path) -> None:

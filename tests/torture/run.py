@@ -5,8 +5,8 @@ the supervisor, all at once); the others from inside, at chosen ones: before, af
 before and after an fsync, a rename, a write of a gate, a commit (`hooks/sitecustomize.py`). Whenever the whole crawl
 is dead it is started again, until it says that it is done. Then the map must have the digest of a calm crawl and the
 sums that its links make, the ledgers must pass the audit, the server's own log must show no two requests too close
-together, no visit may stand in the spools twice, and the requests made again must fit what was in flight when processes
-died.
+together, every page that a result names as stored must be there and whole, no visit may stand in the spools twice, and
+the requests made again must fit what was in flight when processes died.
 
 With `--outages` the network fails all the while too (`outages.py`): seconds without a server, with a silent one, or
 without name servers. The calm crawl of the comparison has the same door in its way, and it stays open. `--longest`
@@ -38,6 +38,7 @@ from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.model.records import PageResult, identity, parse
 from crawler.observe.audit import audit
+from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader
 from tests.ingest.terrains import read_database
@@ -50,7 +51,7 @@ ROOT = Path(__file__).parents[2]
 LIMITS = DemoLimits(max_domain_requests=2000)
 DEEDS = {
     "scheduler": [("write", 6), ("replace", 3), ("fsync", 3)],
-    "fetcher": [("write", 40), ("pwrite", 120), ("fsync", 12), ("replace", 10)],
+    "fetcher": [("write", 40), ("pwrite", 120), ("fsync", 12), ("replace", 10), ("blob", 25)],
     "ingest": [("commit", 20), ("fsync", 25), ("write", 15)],
 }
 DISCOVERY_DEEDS = {
@@ -58,7 +59,7 @@ DISCOVERY_DEEDS = {
     "fetcher": [("sitemap", 4)],
     "ingest": [("commit", 20), ("fsync", 25)],
 }
-WHEN = {deed: ["before", "after", "torn"] for deed in ("write", "guess", "sitemap")}
+WHEN = {deed: ["before", "after", "torn"] for deed in ("write", "blob", "guess", "sitemap")}
 GIVE_UP_AFTER = 180  # seconds for one crawl; a calm one takes about ten
 
 
@@ -221,6 +222,18 @@ def behind(text: str, served: Served, network: FailingNetwork) -> str:
     return text
 
 
+def missing_blobs(workspace: FileWorkspace, store: FileStore) -> list[str]:
+    """URLs of results whose page is not in the store though they say so. A damaged blob raises."""
+    return [
+        record.wire
+        for writer in workspace.results.writers()
+        for line in Reader(workspace.layout.results_of(writer))
+        if isinstance(record := parse(line.body), PageResult)
+        and record.stored
+        and store.get(record.content_hash or "") is None
+    ]
+
+
 def results_twice(workspace: FileWorkspace) -> int:
     """Page results beyond the first of each visit."""
     seen: set[tuple[int, str]] = set()
@@ -306,6 +319,8 @@ def torture(
                 assert made - needed <= disturbed * LIMITS.max_concurrent_pages_open * 6, (
                     f"{made - needed} requests too many"
                 )
+                assert not (missing := missing_blobs(FileWorkspace(folder), open_store(config))), missing
+                assert not (strange := list(open_store(config).strangers())), strange
                 assert again <= died * LIMITS.max_concurrent_pages_open
     say(f"{rounds} rounds, {sum(deaths.values())} deaths {dict(deaths)}: every map the same")
     return sum(deaths.values())

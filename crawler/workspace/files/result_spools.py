@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from crawler.workspace.atomic import sync_file, write_atomically
@@ -24,8 +24,11 @@ class ResultSpools:
         except FileNotFoundError:
             return []
 
-    def writer(self, name: str, *, segment_bytes: int) -> spool.Writer:
-        return spool.Writer(self._layout.results_of(name), segment_bytes=segment_bytes)
+    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> spool.Writer:
+        folder = self._layout.results_of(name)
+        if before_sync is None:
+            return spool.Writer(folder, segment_bytes=segment_bytes)
+        return spool.Writer(folder, segment_bytes=segment_bytes, before_sync=before_sync)
 
     def reader(
         self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False

@@ -115,14 +115,17 @@ class Writer:
         first: int | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         durable: bool = True,
+        before_sync: Callable[[], None] = _nothing,
     ) -> None:
         """`first` numbers the first new segment; by default it follows the newest one there.
 
         Without `durable`, rolling and closing sync nothing: for spools that can be written again from elsewhere.
+        `before_sync` is called before anything is made durable: it does that with what the lines name.
         """
         self.folder = folder
         self._segment_bytes = segment_bytes
         self._is_durable = durable
+        self._before_sync = before_sync
         folder.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         if durable:
             sync_folder(folder.parent)
@@ -166,6 +169,7 @@ class Writer:
 
     def _sync(self, descriptor: int) -> None:
         try:
+            self._before_sync()
             os.fsync(descriptor)
         except OSError as problem:
             raise self._break("cannot be made durable", problem) from problem

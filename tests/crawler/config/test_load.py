@@ -31,6 +31,7 @@ from crawler.model.settings import (
     ResilienceSettings,
     RetentionSettings,
     SpoolSettings,
+    StoreSettings,
     TrapSettings,
     UserAgentSettings,
     ValidationSettings,
@@ -156,6 +157,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "resilience": ResilienceSettings,
         "validation": ValidationSettings,
         "discovery": DiscoverySettings,
+        "store": StoreSettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():

@@ -14,7 +14,9 @@ from crawler.visit.clean_text import cleaned
 from crawler.visit.html import (
     LONGEST_HREF,
     Extracted,
+    Facts,
     extract,
+    header_says_noarchive,
     header_says_nofollow,
     refresh_target,
 )
@@ -300,6 +302,49 @@ def test_entities_of_a_hostile_dtd_are_not_expanded() -> None:
     assert "root:" not in (page.title or "")
 
 
+# --- facts
+
+
+def test_a_page_says_what_it_is_in_its_head_and_its_first_heading() -> None:
+    page = read(
+        "<!doctype html><html lang=' de-AT '><head><meta name=Description content='Tee\n &amp; mehr'>"
+        "<meta name=robots content='index, NoArchive'><link rel=canonical href=' /tee?a=1&amp;b=2 '></head>"
+        "<body><h2>Menu</h2><h1>All about <b>te</b>a <img alt=leaf></h1><h1>again</h1>Text"
+    )
+    assert page.facts._replace(text_hash=None) == Facts(
+        "Tee & mehr", "de-AT", "/tee?a=1&b=2", "All about tea leaf", noarchive=True
+    )
+
+
+@pytest.mark.parametrize("lang", ["", "not a tag", "de_AT", "x" * 9, "<script>"])
+def test_a_lang_that_is_no_language_tag_is_none(lang: str) -> None:
+    assert read(f"<html lang='{lang}'>").facts.language is None
+
+
+def test_the_text_hash_tells_texts_apart_and_nothing_else() -> None:
+    one = read("<title>a</title><p class=x>same   words</p><script>1</script>").facts.text_hash
+    assert one == read("<title>b</title><div>same</div>\n<b>words</b><script>2</script>").facts.text_hash
+    assert one != read("<p>other words</p>").facts.text_hash
+    long = "<p>" + "word " * 3000
+    assert read(long).facts.text_hash != read(long + "end").facts.text_hash  # not its beginning alone
+
+
+@pytest.mark.parametrize(
+    ("value", "is_said"),
+    [
+        (None, False),
+        ("noarchive", True),
+        ("noindex, NOARCHIVE", True),
+        ("otherbot: noarchive", False),
+        ("SumiRipple: noarchive", True),
+        ("none", False),  # means noindex and nofollow
+        ("unavailable_after: noarchive", False),
+    ],
+)
+def test_an_x_robots_tag_can_ask_to_keep_no_copy(value: str | None, is_said: bool) -> None:
+    assert header_says_noarchive(value, "SumiRipple") is is_said
+
+
 # --- pages that mean harm
 
 
@@ -307,7 +352,7 @@ def test_entities_of_a_hostile_dtd_are_not_expanded() -> None:
     "body", [b"", b" \n", b"\0", b"\xff\xfe", b"<", b"<a", b"<a href", b"<!--", b"text", b"\x00" * 9]
 )
 def test_pages_with_nothing_in_them(body: bytes) -> None:
-    assert replace(read(body), text=b"") == Extracted(None, URL, (), False, 0)
+    assert replace(read(body), text=b"", facts=Facts()) == Extracted(None, URL, (), False, 0)
 
 
 def test_nuls_do_not_end_the_page() -> None:

@@ -498,7 +498,8 @@ PIECES = [
         "<desc> </desc> <foreignObject> </foreignObject> <mi> </mi> <p> </p> </div> </td> <font> <template> "
         "</template> <plaintext> <xmp> </xmp> <h:a <h: </h: <svg:title> </h:title> <h:script> </h:script> "
         "<iframe> </iframe> <noscript> </noscript> </noscript <noscript/> </a> </A > </h:a> </a <a rel=b href=x> "
-        "<a rel=next href=y> page= p= /page/ 2 12345678 .html",
+        "<a rel=next href=y> page= p= /page/ 2 12345678 .html "
+        "<h1> <h1 </h1> </h1 <h1/> <h:h1> </h:h1> <H1> <link rel=canonical href=",
     ),
     *("<annotation-xml encoding=text/html>", "<template shadowrootmode=open>", "<font color=x>", "<a href='"),
     *(" ", "\n", "\t", "\x0b", "\x0c", "\0", "\x1f"),

@@ -32,8 +32,11 @@ class MemoryLog:
 
 
 class MemoryWriter:
-    def __init__(self, log: MemoryLog, segment_bytes: int, first: int = 1) -> None:
+    def __init__(
+        self, log: MemoryLog, segment_bytes: int, first: int = 1, before_sync: Callable[[], None] | None = None
+    ) -> None:
         self._log = log
+        self._before_sync = before_sync
         self._segment_bytes = segment_bytes
         self._number = max(max(log.segments, default=0) + 1, first)
         self._is_closed = False
@@ -56,12 +59,15 @@ class MemoryWriter:
         return self.end
 
     def sync(self) -> None:
-        pass
+        if self._before_sync is not None:
+            self._before_sync()
 
     def begin_sync(self) -> Callable[[], None]:
         return self.sync
 
     def close(self) -> None:
+        if not self._is_closed:
+            self.sync()
         self._is_closed = True
 
 
@@ -113,8 +119,8 @@ class MemoryResults:
     def writers(self) -> list[str]:
         return sorted(self._logs)
 
-    def writer(self, name: str, *, segment_bytes: int) -> MemoryWriter:
-        return MemoryWriter(self._logs.setdefault(name, MemoryLog()), segment_bytes)
+    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> MemoryWriter:
+        return MemoryWriter(self._logs.setdefault(name, MemoryLog()), segment_bytes, before_sync=before_sync)
 
     def reader(
         self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False

@@ -115,6 +115,19 @@ def test_a_sync_that_was_begun_can_be_finished_while_others_append(workspace: Wo
     assert runs_in(workspace.results.reader("fetcher-01")) == [1, 2]
 
 
+def test_what_lines_name_is_made_durable_before_the_lines_are(workspace: Workspace) -> None:
+    """Whenever a writer syncs: when it is asked to, and when it closes."""
+    calls: list[int] = []
+    writer = workspace.results.writer("fetcher-01", segment_bytes=1 << 20, before_sync=lambda: calls.append(1))
+    writer.append(event(1))
+    assert calls == []
+    writer.begin_sync()()
+    assert calls == [1]
+    writer.append(event(2))
+    writer.close()
+    assert calls == [1, 1]
+
+
 def test_logs_of_different_writers_do_not_mix(workspace: Workspace) -> None:
     for number, name in enumerate(("fetcher-02", "fetcher-01", "scheduler"), 1):
         workspace.results.writer(name, segment_bytes=SMALL).append(event(number))

@@ -14,6 +14,7 @@ from collections import Counter
 from multiprocessing import process
 from pathlib import Path
 
+DEEDS = {b'{"': "write", b"\x28\xb5": "blob"}  # by the first bytes: a line of a spool, a frame of the store
 _TOKENS = os.environ.get("SUMI_RIPPLE_TORTURE")
 
 
@@ -54,9 +55,10 @@ def _install(executioner: _Executioner) -> None:
     kill, connect = os.kill, sqlite3.connect
 
     def watched_write(descriptor, data):
-        if bytes(data[:2]) != b'{"':  # bells and terminals are of no interest
+        deed = DEEDS.get(bytes(data[:2]))
+        if deed is None:  # bells and terminals are of no interest
             return write(descriptor, data)
-        deeds = ["write", *(kind for kind in ("guess", "sitemap") if f'"kind":"{kind}"'.encode() in bytes(data))]
+        deeds = [deed, *(kind for kind in ("guess", "sitemap") if f'"kind":"{kind}"'.encode() in bytes(data))]
         for deed in deeds:
             executioner.pass_by(deed, "before")
         if sum(executioner.is_due(deed, "torn") for deed in deeds):  # each of them counts

@@ -1,0 +1,283 @@
+"""The store as files: `html/aa/bb/<sha256>.html.zst`, each a zstd frame with a checksum (`zstd -d` opens it).
+
+Invariants:
+- a name appears by rename alone, when its file is whole; a name that is there means done;
+- no path is made of anything but a hash (`checked_hash`), and no symlink is followed below the root;
+- what is read has the hash of its name, or is reported as damaged;
+- scratch files lie in `html/tmp`, named after their writer, which removes those of its predecessors.
+
+An empty file can be what a power cut leaves of a name whose content was not synced: it counts as no blob, and `put`
+writes it anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from crawler.model.settings import Config
+from crawler.store.blobs import BlobDamaged, checked_hash
+from crawler.store.disk_sync import sync_file_system
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+LEVEL = 3
+SUFFIX = ".html.zst"
+LONGEST_BLOB = 2**31  # bytes decoded: [network] max-body-size may be no larger
+SCRATCH = "tmp"
+
+_OPTIONS: Mapping[int, int] = {
+    zstd.CompressionParameter.compression_level: LEVEL,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+_PIECE = 1024 * 1024
+_SHARD = re.compile(r"[0-9a-f]{2}")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in a blob's place must not hang a reader
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_REFUSED = (errno.ELOOP, errno.ENOTDIR)  # a symlink, or a file in a folder's place
+
+
+def compressed(body: bytes) -> bytes:
+    """The body as one zstd frame, with its size and a checksum."""
+    return bytes(zstd.compress(body, options=_OPTIONS))
+
+
+def digest_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def expanded(frame: bytes, digest: str, place: str) -> bytes:
+    """The content of a blob's file. Raises BlobDamaged unless it has this hash."""
+    pieces: list[bytes] = []
+    size = 0
+    decoder = zstd.ZstdDecompressor()
+    try:
+        piece = decoder.decompress(frame, _PIECE)
+        while True:
+            size += len(piece)
+            if size > LONGEST_BLOB:
+                raise BlobDamaged(digest, place, f"it expands to more than {LONGEST_BLOB:,} bytes")
+            pieces.append(piece)
+            if decoder.eof or (not piece and decoder.needs_input):
+                break
+            piece = decoder.decompress(b"", _PIECE)
+    except zstd.ZstdError as problem:
+        raise BlobDamaged(digest, place, f"it does not decompress ({problem})") from None
+    body = b"".join(pieces)
+    if not decoder.eof or decoder.unused_data:
+        raise BlobDamaged(digest, place, "it is cut off" if not decoder.eof else "something follows its end")
+    if digest_of(body) != digest:
+        raise BlobDamaged(digest, place, "its content has another hash")
+    return body
+
+
+class FileStore:
+    """See `crawler.store.blobs.BlobStore`. `writer` names the process that puts; one at a time has a name.
+
+    `mode` are the permissions of blobs; who may read a blob may enter its folder.
+    """
+
+    def __init__(self, root: Path, *, writer: str = "", mode: int = 0o600) -> None:
+        self.root = root
+        self._writer = writer
+        self._mode = mode
+        self._folder_mode = mode & 0o777 | 0o300 | (mode & 0o444) >> 2
+        self._numbers = count()
+        self._descriptor = -1
+        self._is_dirty = False
+        if writer:
+            self._begin_writing()
+
+    def _begin_writing(self) -> None:
+        scratch = self.root / SCRATCH
+        if not self.root.exists():
+            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(self._folder_mode)
+        scratch.mkdir(self._folder_mode, exist_ok=True)
+        if scratch.is_symlink():
+            raise OSError(errno.ELOOP, "a symlink in the store", str(scratch))
+        self._root()  # opened once, before several threads put
+        for left in scratch.glob(f"{self._writer}-*"):
+            with suppress(FileNotFoundError):
+                left.unlink()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def path_of(self, digest: str) -> Path:
+        """The file of a blob, whether it is there or not."""
+        checked_hash(digest)
+        return self.root / digest[:2] / digest[2:4] / f"{digest}{SUFFIX}"
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def put(self, body: bytes, digest: str | None = None) -> str:
+        digest = checked_hash(digest if digest is not None else digest_of(body))
+        if not self.has(digest):
+            self._write(digest, compressed(body))
+        self._is_dirty = True
+        return digest
+
+    def _write(self, digest: str, frame: bytes) -> None:
+        root = self._root()
+        scratch = f"{SCRATCH}/{self._writer}-{next(self._numbers)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(scratch, flags, self._mode, dir_fd=root)
+        try:
+            try:
+                os.fchmod(descriptor, self._mode)  # whatever the umask
+                view = memoryview(frame)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            finally:
+                os.close(descriptor)
+            with self._shard(digest, makes=True) as folder:
+                os.replace(scratch, f"{digest}{SUFFIX}", src_dir_fd=root, dst_dir_fd=folder)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(scratch, dir_fd=root)
+            raise
+
+    def sync(self) -> None:
+        self._is_dirty = False
+        sync_file_system(self._root())
+
+    def sync_if_dirty(self) -> None:
+        """Sync, if anything was put here since the last time: a blob that was there may be another fetcher's, too."""
+        if self._is_dirty:
+            self.sync()
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def has(self, digest: str) -> bool:
+        checked_hash(digest)
+        try:
+            with self._shard(digest) as folder:
+                found = os.stat(f"{digest}{SUFFIX}", dir_fd=folder, follow_symlinks=False)
+        except OSError as problem:
+            if problem.errno == errno.ENOENT or problem.errno in _REFUSED:
+                return False
+            raise
+        return stat.S_ISREG(found.st_mode) and found.st_size > 0
+
+    def get(self, digest: str) -> bytes | None:
+        frame = self.frame(digest)
+        return None if frame is None else expanded(frame, digest, str(self.path_of(digest)))
+
+    def frame(self, digest: str) -> bytes | None:
+        """A blob's file as it is; None: there is none. Raises BlobDamaged for what is no file of the store."""
+        place = str(self.path_of(digest))
+        try:
+            with self._shard(digest) as folder:
+                descriptor = os.open(f"{digest}{SUFFIX}", _READ, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            if problem.errno in _REFUSED or problem.errno == errno.ENXIO:
+                raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink") from None
+            raise
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink")
+            return file.read() or None
+
+    def hashes(self) -> Iterator[str]:
+        for _, digest in self._names():
+            if digest is not None and self.has(digest):
+                yield digest
+
+    def strangers(self) -> Iterator[Path]:
+        """Everything under the root that is no blob in its place: forged names, symlinks, folders that do not fit."""
+        for path, digest in self._names():
+            if digest is None or not self.has(digest):
+                yield path
+
+    def _names(self) -> Iterator[tuple[Path, str | None]]:
+        """(path, hash) of what lies where blobs lie; None for a name that is not that of a blob in this place."""
+        for first in _entries(self.root):
+            if first.name == SCRATCH:
+                continue
+            if not _is_shard(first):
+                yield Path(first.path), None
+                continue
+            for second in _entries(Path(first.path)):
+                if not _is_shard(second):
+                    yield Path(second.path), None
+                    continue
+                for entry in _entries(Path(second.path)):
+                    digest = entry.name.removesuffix(SUFFIX)
+                    is_blob = entry.name.endswith(SUFFIX) and digest.startswith(first.name + second.name)
+                    is_blob = is_blob and re.fullmatch(r"[0-9a-f]{64}", digest) is not None
+                    yield Path(entry.path), digest if is_blob else None
+
+    # -- folders -------------------------------------------------------------------------------------
+
+    def _root(self) -> int:
+        """The root's descriptor: everything else is opened relative to it, step by step, without symlinks."""
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.root, _FOLDER)
+        return self._descriptor
+
+    def _shard(self, digest: str, *, makes: bool = False) -> _Descriptor:
+        first = self._enter(self._root(), digest[:2], makes)
+        try:
+            return _Descriptor(self._enter(first, digest[2:4], makes))
+        finally:
+            os.close(first)
+
+    def _enter(self, folder: int, name: str, makes: bool) -> int:
+        try:
+            return os.open(name, _FOLDER, dir_fd=folder)
+        except FileNotFoundError:
+            if not makes:
+                raise
+        try:
+            os.mkdir(name, self._folder_mode, dir_fd=folder)
+        except FileExistsError:  # another fetcher was faster
+            return os.open(name, _FOLDER, dir_fd=folder)
+        descriptor = os.open(name, _FOLDER, dir_fd=folder)
+        os.fchmod(descriptor, self._folder_mode)  # whatever the umask
+        return descriptor
+
+
+def open_store(config: Config, *, writer: str = "") -> FileStore:
+    """The pages that a config's crawls keep. A `writer` makes the folders, where there are none."""
+    return FileStore(config.workspace / "store" / "html", writer=writer, mode=int(config.store.file_mode, 8))
+
+
+class _Descriptor:
+    """A descriptor that is closed at the end of its block."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> int:
+        return self._number
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._number)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+
+
+def _is_shard(entry: os.DirEntry[str]) -> bool:
+    return _SHARD.fullmatch(entry.name) is not None and entry.is_dir(follow_symlinks=False)
