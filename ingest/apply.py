@@ -65,6 +65,7 @@ class MapUpdater:
         self._before_run = before_run
         self.run = 0
         self.duplicates = 0  # results that had been applied already
+        self.before_commit: Callable[[int], None] = lambda run: None  # for logs that go with the commit
         self._index = store.index
         self._distances = store.distances
         self._longest = longest_key(config.traps.max_url_length)
@@ -106,7 +107,8 @@ class MapUpdater:
             self._finder.end_batch()
 
     def commit(self) -> Changes:
-        """Write the batch and return its changes (the feed is made of them). Raises StoreError."""
+        """Write the batch and return its changes (the feed is made of them). Raises StoreError, OSError."""
+        self.before_commit(self.run)
         return self.store.commit(self.run)
 
     def _load_rows(self, batch: Sequence[tuple[Result, bytes]]) -> None:
@@ -220,19 +222,25 @@ class MapUpdater:
 
     # -- pages ---------------------------------------------------------------------------------------
 
-    def _numbers(self, targets: Targets, at: str, origin: Origin = Origin.LINKED) -> list[int]:
+    def _numbers(
+        self, targets: Targets, at: str, origin: Origin = Origin.LINKED, referrer: int | None = None
+    ) -> list[int]:
         """The numbers of these pages, seen in this run; pages that are not known are made, with this origin."""
         numbers, new = targets
         if new:
             for target in new:
                 if not target.number:
                     target.number = self._page_at(target.link, at, origin)
+                    if referrer is not None:
+                        self.store.changes.referrers.setdefault(target.number, referrer)
             numbers = list(dict.fromkeys([*numbers, *[target.number for target in new]]))
         standings = self._index.standings
         if self._index.has_unseen and UNSEEN in picked(standings, numbers):
             for number in numbers:
                 if standings[number] == UNSEEN:
                     self._see_again(number)
+                    if referrer is not None:
+                        self.store.changes.referrers.setdefault(number, referrer)
         return numbers
 
     def _page_at(self, link: Link, at: str, origin: Origin) -> int:
@@ -295,7 +303,7 @@ class MapUpdater:
         is_barred |= result.is_rejected and not self.config.validation.follow_rejected
         kind = LINK_NOT_FOLLOWED if is_barred else LINK_FOLLOWED
         with self._guesses.counting_finds(page, found):
-            targets = self._numbers(found, result.at)
+            targets = self._numbers(found, result.at, referrer=page.id if self.store.keeps_referrers else None)
         for number in self._index.unlinked_among(targets):
             if number != page.id:  # a page that links to itself is no better known for it
                 self.store.set_origin(self.store.page(number), Origin.LINKED)

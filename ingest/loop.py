@@ -37,8 +37,10 @@ from crawler.workspace.unapplied import progress_facts
 from ingest.apply import MapUpdater
 from ingest.left_estimate import LeftEstimate
 from ingest.memory.changes import Changes
+from ingest.page_log import PageLog
 from ingest.replay import Rebuilt, rebuild
 from ingest.rule_changes import can_differ, changed_rules
+from ingest.run_metrics import RunMetrics
 from ingest.sqlite.completed_copy import CopyNotMade
 from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
@@ -73,6 +75,8 @@ class Ingest:
         if not config.discovery.sitemaps:
             self.store.forget_waiting_sitemaps()
         self.updater = MapUpdater(config, self.store, self._keep_completed_map)
+        self._page_log, self._metrics = self._open_logs()
+        self.updater.before_commit = self._write_logs
         self._remove_copy_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()
@@ -150,6 +154,31 @@ class Ingest:
         log.warning("The old map is kept at %s", self.rebuilt.kept)
         return Store(self.config.output.database_path, self.config)
 
+    def _open_logs(self) -> tuple[PageLog | None, RunMetrics | None]:
+        settings, folder, store = self.config.logs, self.workspace.logs, self.store
+        page_log = PageLog(settings, folder, store) if settings.has_page_log else None
+        return page_log, RunMetrics(settings, folder, store, self._gauges) if settings.metrics else None
+
+    def _gauges(self) -> dict[str, int]:
+        counts = self.store.counts
+        return {
+            "pages_known": counts["known"],
+            "pages_waiting": counts["frontier"],
+            "links": counts["links"],
+            "backlog_bytes": self.unread_bytes(),
+        }
+
+    def _write_logs(self, run: int) -> None:
+        if self._page_log is not None:
+            self._page_log.write(run)
+        if self._metrics is not None:
+            self._metrics.count(run)
+
+    def write_metrics(self) -> None:
+        """The counters, if it is time for them."""
+        if self._metrics is not None:
+            self._metrics.flush_if_due(time.monotonic(), time.time())
+
     def _sound_positions(self) -> dict[str, Cursor]:
         """The places to read on from. A place past the end of its spool belongs to a workspace that is gone."""
         positions = self.store.positions()
@@ -184,6 +213,8 @@ class Ingest:
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._remove_copy_if_completed()
             self._drop_old_results()
+            if self._metrics is not None:
+                self._metrics.flush(time.time(), is_last=True)
         return max(len(batch), 1)
 
     def _sync_blobs(self, batch: list[tuple[Result, bytes]]) -> None:
@@ -349,6 +380,10 @@ class Ingest:
             log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
 
     def shutdown(self) -> None:
+        if self._page_log is not None:
+            self._page_log.close()
+        if self._metrics is not None:
+            self._metrics.flush(time.time(), is_last=True)
         for reader in self.readers.values():
             reader.close()
         self._feed.close()
@@ -403,6 +438,7 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
             continue
         started, frontier = time.monotonic(), ingest.store.counts["frontier"]
         taken = ingest.step()
+        ingest.write_metrics()
         control.beat("running" if taken else "waiting")
         if control.is_replaced and not drain:
             return  # under another config the rest may be another batch

@@ -20,12 +20,13 @@ from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import PageResult, Result, RunEvent
 from crawler.model.settings import Config
 from crawler.workspace.atomic import sync_file
-from crawler.workspace.door import ResultLogs, Workspace
+from crawler.workspace.door import LogFolder, ResultLogs, Workspace
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
 from crawler.workspace.runs import recorded_runs
 from ingest.apply import MapUpdater
+from ingest.page_log import PageLog, redrawn_folder
 from ingest.sqlite.store import Difference, Store
 
 BATCH = 2000
@@ -76,9 +77,12 @@ def replay(
     run: int | None = None,
     progress: Progress | None = None,
     compare: Path | None = None,
+    logs: LogFolder | None = None,
+    is_redrawn: bool = False,
 ) -> ReplayReport:
     """Build the map of the workspace's result spools in a new database.
 
+    `logs`: write the page logs that the config asks for there. `is_redrawn`: both will take the place of others.
     `until` leaves out results recorded after that time (RFC 3339), `run` those of all other runs. With `compare`, the
     report lists the differences from that map. A crawl can go on from the new map.
     """
@@ -95,7 +99,7 @@ def replay(
     ends = {writer: results.end(writer) for writer in writers}
     scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
     try:
-        report = _build(config, workspace, scratch, ends, until, run, progress, compare)
+        report = _build(config, workspace, scratch, ends, until, run, progress, compare, logs, is_redrawn)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         sync_file(scratch)  # no part of it has been made durable yet
@@ -113,7 +117,8 @@ def rebuild(config: Config) -> Rebuilt:
     fresh = path.with_name(path.name + ".redrawn")
     fresh.unlink(missing_ok=True)
     try:
-        report = replay(config, fresh, compare=path)
+        logs = redrawn_folder(open_workspace(config.workspace).logs)
+        report = replay(config, fresh, compare=path, logs=logs, is_redrawn=True)
     except ReplayError as problem:
         raise StoreError(
             f"the rules changed since {path} was built, and it cannot be rebuilt ({problem}); "
@@ -138,12 +143,18 @@ def _build(
     run: int | None,
     progress: Progress | None,
     compare: Path | None,
+    logs: LogFolder | None,
+    is_redrawn: bool,
 ) -> ReplayReport:
     results = workspace.results
     store = Store(path, config)
     try:
         store.begin_bulk()
         updater = MapUpdater(config, store)
+        page_log: PageLog | None = None
+        if logs is not None and config.logs.has_page_log:
+            page_log = PageLog(config.logs, logs, store, is_bulk=True, is_redrawn=is_redrawn)
+            updater.before_commit = page_log.write
         damaged: list[tuple[str, Damage]] = []
         total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
@@ -174,6 +185,9 @@ def _build(
         store.changes.positions.update(ends)
         store.changes.damage.extend(damaged)
         updater.commit()
+        if page_log is not None:
+            page_log.finish()
+            updater.commit()
         if store.counts["frontier"]:
             # These rules want more pages than were fetched: a run that was over is not, and can be resumed.
             store.reopen_run(updater.run)

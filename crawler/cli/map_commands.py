@@ -199,6 +199,15 @@ def replay(
     compare: Annotated[
         bool, typer.Option("--compare", help="List the differences between the new map and the config's database.")
     ] = False,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            "--logs",
+            metavar="DIR",
+            help="Make the page logs again too ([logs]), in this new folder: logs/pages-<run>.csv and metadata/.",
+            show_default=False,
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -206,6 +215,7 @@ def replay(
 
     To see the map under other rules, change the lists, max-depth or the tracking parameters in the config first.
     """
+    from crawler.workspace.opening import open_log_folder
     from ingest.replay import replay as run_replay
 
     log_to_stderr(0, quiet)
@@ -214,6 +224,9 @@ def replay(
     until_text = _time(until) if until is not None else None
     if into.exists():
         raise UsageError(f"{into} exists already; name a new file: replay never overwrites one")
+    if logs is not None and (logs.exists() or not loaded.logs.has_page_log):
+        why = "exists already; name a new folder" if logs.exists() else "would stay empty: [logs] asks for no page log"
+        raise UsageError(f"{logs} {why}")
     progress = Progress() if not quiet else None
     try:
         found = run_replay(
@@ -223,6 +236,7 @@ def replay(
             run=run,
             progress=progress,
             compare=live if compare and live.exists() else None,
+            logs=open_log_folder(logs) if logs is not None else None,
         )
     finally:
         if progress is not None:
@@ -230,7 +244,7 @@ def replay(
     if not quiet:
         for line in found.lines():
             typer.echo(line)
-        typer.echo(f"The map is in {into}")
+        typer.echo(f"The map is in {into}" + (f", its logs are in {logs}" if logs is not None else ""))
 
 
 def _time(text: str) -> str:

@@ -33,6 +33,7 @@ from crawler.model.settings import (
     EntryNote,
     GarbageRule,
     LimitSettings,
+    LogSettings,
     NetworkSettings,
     OutputSettings,
     QualityEntry,
@@ -145,6 +146,12 @@ _TABLES: dict[str, dict[str, Check]] = {
     "store": {
         "html": checks.yes_or_no,
         "file-mode": checks.file_mode,
+    },
+    "logs": {
+        "pages": checks.yes_or_no,
+        "metadata": checks.yes_or_no,
+        "metrics": checks.yes_or_no,
+        "metrics-every": checks.seconds,
     },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
@@ -285,6 +292,7 @@ class _Loader:
             network=network,
             traps=TrapSettings(**tables["traps"]),
             spool=SpoolSettings(**tables["spool"]),
+            logs=LogSettings(**tables["logs"]),
             retention=RetentionSettings(**tables["retention"]),
             limits=LimitSettings(**tables["limits"]),
             resilience=ResilienceSettings(**tables["resilience"]),

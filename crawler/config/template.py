@@ -139,6 +139,12 @@ domain = "*.wiki.example"
 # max-backlog-bytes = "1 GiB"       # the same in bytes (0: no limit)
 # min-free-disk = "128 MiB"         # fetchers slow down at twice as much, and wait at it (0: no limit)
 
+# [logs]                            # files for people and other programs, in the workspace
+# pages = true                      # logs/pages-<run>.csv: a row for every visit
+# metadata = true                   # metadata/crawl_metadata.jsonl: a record for every visit, over all runs
+# metrics = true                    # logs/metrics-<run>.csv
+# metrics-every = "10s"
+
 # [retention]                       # what `sumi-ripple prune` may remove; without a key, its kind is kept
 # results = 10                      # runs; goes only by name: `prune results`, because replay needs it
 # logs = "7d"                       # their daily figures are rolled up before they go

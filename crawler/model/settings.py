@@ -176,6 +176,20 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSettings:
+    """[logs]: files for people and other programs, in the workspace."""
+
+    pages: bool = True  # logs/pages-<run>.csv, a row a visit
+    metadata: bool = True  # metadata/crawl_metadata.jsonl, a record a visit, over all runs
+    metrics: bool = True  # logs/metrics-<run>.csv
+    metrics_every: int = 10  # seconds
+
+    @property
+    def has_page_log(self) -> bool:
+        return self.pages or self.metadata
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationSettings:
     """[validation]: answers that are no pages (`crawler.visit.validation`)."""
 
@@ -224,6 +238,7 @@ class Config:
     traps: TrapSettings = TrapSettings()
     spool: SpoolSettings = SpoolSettings()
     retention: RetentionSettings = RetentionSettings()
+    logs: LogSettings = LogSettings()
     limits: LimitSettings = LimitSettings()
     resilience: ResilienceSettings = ResilienceSettings()
     validation: ValidationSettings = ValidationSettings()

@@ -15,7 +15,7 @@ Promises that every implementation keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawler.model.errors import SumiError
 from crawler.model.moments import Moment
@@ -201,6 +201,46 @@ class ResultLogs(Protocol):
         """Keep damaged bytes aside; returns the place, for people."""
 
 
+class AppendedFile(Protocol):
+    """A file for people that one stage appends to."""
+
+    def size(self) -> int:
+        """Its length; 0: there is none."""
+
+    def open_at(self, size: int) -> int:
+        """Open it for appending, cut to `size`; returns the length.
+
+        If that is less than `size`, rows are lost, and the last whole one ends there.
+        """
+
+    def append(self, content: bytes) -> None:
+        """Raises OSError."""
+
+    def sync(self) -> None:
+        """Return once everything appended would survive a power cut."""
+
+    def close(self) -> None:
+        """Safe to call twice."""
+
+
+class LogFolder(Protocol):
+    """The files for people: `logs/pages-3.csv`, `metadata/crawl_metadata.jsonl`."""
+
+    def file(self, name: str) -> AppendedFile: ...
+
+    def names(self) -> list[str]:
+        """Names of all files that are there."""
+
+    def beside(self, name: str) -> LogFolder:
+        """Another place for the same files, inside of this one."""
+
+    def clear(self) -> None:
+        """Remove all files."""
+
+    def take_from(self, other: Any) -> None:
+        """Let all files of another such folder take the places of those here."""
+
+
 class JobWriter(Protocol):
     """The scheduler's end of the job windows. Window numbers are never used twice, over all starts."""
 
@@ -264,6 +304,8 @@ class Workspace(Protocol):
     def releases(self) -> HintLog: ...
     @property
     def feed(self) -> HintLog: ...
+    @property
+    def logs(self) -> LogFolder: ...
 
     # -- the workspace itself ------------------------------------------------------------------------
 

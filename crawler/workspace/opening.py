@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import LogFolder, Workspace
 from crawler.workspace.keeping import Keeping
 
 
@@ -15,6 +15,13 @@ def open_workspace(root: Path) -> Workspace:
     )
 
     return FileWorkspace(root)
+
+
+def open_log_folder(root: Path) -> LogFolder:
+    """A folder for logs outside of a workspace: for those that replay makes."""
+    from crawler.workspace.files.appended_file import LogFolder as FileLogFolder
+
+    return FileLogFolder(root)
 
 
 def open_keeping(root: Path) -> Keeping:

@@ -107,4 +107,6 @@ class Changes:
         self.positions: dict[str, Cursor] = {}
         self.damage: list[tuple[str, Damage]] = []
         self.done: list[MapPage] = []  # pages whose visit was applied
+        self.referrers: dict[int, int] = {}  # page → the page whose link made it known in this run, for the logs
+        self.meta: dict[str, str] = {}  # notes about the map that hold with this commit
         self.latest = ""  # the latest clock among the records

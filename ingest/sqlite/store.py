@@ -37,6 +37,7 @@ from ingest.sqlite.completed_copy import keep_copy, remove_copy
 from ingest.sqlite.domain_rows import DomainRows
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
+from ingest.sqlite.referrer_rows import ReferrerRows
 from ingest.sqlite.schema import id_lists
 from ingest.sqlite.transactions import Transactions
 from ingest.sqlite.waiting_ranks import rank_waiting
@@ -77,6 +78,7 @@ class Store:
             setup.number_origins(self.db, origins)
             rank_waiting(self.db, config, self.classifier)
             self.counts = setup.count_rows(self.db)
+        self._referrers: ReferrerRows | None = None
         self._by_level = config.crawler.order == "priority"
         self._writer = ChangeWriter(
             self.db, self.index, self.distances, origins, self._sums, self.counts, by_level=self._by_level
@@ -110,6 +112,22 @@ class Store:
     def adopt_rules(self) -> None:
         """Note that the map is as this config's rules make it."""
         setup.note_rules(self.db, self.config)
+
+    @raises_store_error
+    def keep_referrers(self) -> None:
+        """From now on keep the page that made each page known, until that is visited: for the page logs."""
+        self._referrers = ReferrerRows(self.db)
+
+    @property
+    def keeps_referrers(self) -> bool:
+        return self._referrers is not None
+
+    def referrers_of(self, pages: Iterable[MapPage]) -> dict[int, str]:
+        """Page → address of the page that made it known in this run; seeds and the like have none."""
+        new = self.changes.referrers
+        found = {page.id: self.page(new[page.id]).key for page in pages if page.id in new}
+        kept = self._referrers.urls([page.id for page in pages if page.id not in new]) if self._referrers else {}
+        return kept | found
 
     # -- traces of the rules ---------------------------------------------------------------------------
 
@@ -158,6 +176,8 @@ class Store:
         """A new run, in the transaction that the next commit ends: nothing seen, visited, waiting or failed yet."""
         with self._transactions.writing():
             run_rows.begin_run(self.db, run, at, config_hash)
+            if self._referrers is not None:
+                self._referrers.clear()
         self.index.begin_run()
         self._writer.waiting.clear()
         self.counts |= dict.fromkeys(("pages", "crawled", "known", "links", "frontier", "errors"), 0)
@@ -399,6 +419,10 @@ class Store:
         done, self.changes = self.changes, Changes()
         with self._transactions.writing():
             self._writer.write(done, run)
+            if self._referrers is not None:
+                self._referrers.write(done.referrers, [page.id for page in done.done])
+            for name, value in done.meta.items():
+                setup.set_meta(self.db, name, value)
             self._transactions.commit()
         self._remember_as_stored(done)
         self._checkpoints.begin_if_due(self.db, is_last=not self.counts["frontier"])

@@ -4,9 +4,9 @@ Each round is one crawl in a workspace of its own. Some of its deaths come from 
 the supervisor, all at once); the others from inside, at chosen ones: before, after or in the middle of a write,
 before and after an fsync, a rename, a write of a gate, a commit (`hooks/sitecustomize.py`). Whenever the whole crawl
 is dead it is started again, until it says that it is done. Then the map must have the digest of a calm crawl and the
-sums that its links make, the ledgers must pass the audit, the server's own log must show no two requests too close
-together, every page that a result names as stored must be there and whole, no visit may stand in the spools twice, and
-the requests made again must fit what was in flight when processes died.
+sums that its links make, the page logs must hold each of its visits once, the ledgers must pass the audit, the server's
+own log must show no two requests too close together, every page that a result names as stored must be there and whole,
+no visit may stand in the spools twice, and the requests made again must fit what was in flight when processes died.
 
 With `--outages` the network fails all the while too (`outages.py`): seconds without a server, with a silent one, or
 without name servers. The calm crawl of the comparison has the same door in its way, and it stays open. `--longest`
@@ -19,9 +19,11 @@ inside fall on the writes of what was read of a sitemap and of what was decided 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import orjson
 
 from crawler.config.load import load
 from crawler.database.digest import digest
@@ -247,6 +251,17 @@ def results_twice(workspace: FileWorkspace) -> int:
     return again
 
 
+def check_logs(folder: Path) -> None:
+    """Both page logs hold every visit of the map once, no row lost and none twice."""
+    with (folder / "logs" / "pages-1.csv").open(newline="") as file:
+        rows = [row["url"] for row in csv.DictReader(file)]
+    lines = (folder / "metadata" / "crawl_metadata.jsonl").read_bytes().splitlines()
+    with sqlite3.connect(f"file:{folder / 'sumi-ripple.db'}?mode=ro", uri=True) as db:
+        visited = sorted(row[0] for row in db.execute("SELECT url FROM pages WHERE visited_run = 1"))
+    assert sorted(rows) == visited, "the page log differs from the map"
+    assert sorted(orjson.loads(line)["url"] for line in lines) == visited, "the metadata differ from the map"
+
+
 def too_close(served: Served, since: int) -> list[str]:
     """Pairs of requests in the server's own log that came to one domain sooner than the delay allows."""
     last: dict[str, int] = {}
@@ -301,6 +316,7 @@ def torture(
                 again = results_twice(FileWorkspace(folder))
                 found = digest(folder / "sumi-ripple.db")
                 read_database(folder / "sumi-ripple.db")  # does it agree with itself? Sums, least depths, ends of links
+                check_logs(folder)
                 report = audit(config)
                 died = sum(crawl.deaths.values())
                 disturbed = died + (weather.outages if weather is not None else 0)

@@ -19,6 +19,7 @@ from crawler.workspace.atomic import OWNER_ONLY_FOLDER, free_bytes, read_own, wr
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import STAGES, BusyWork, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
+from crawler.workspace.files.appended_file import LogFolder
 from crawler.workspace.files.bell_pipes import BellPipe, ring
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool
@@ -33,7 +34,7 @@ from crawler.workspace.reading import read_records
 from crawler.workspace.seals import sealed, unsealed
 
 FORMAT = 1  # of everything in a workspace; `spool/format` says which one is there
-_MOVED_ASIDE = ("spool", "state", "status", "quarantine")
+_MOVED_ASIDE = ("spool", "state", "status", "quarantine", "logs", "metadata")
 
 
 class FileWorkspace:
@@ -44,6 +45,7 @@ class FileWorkspace:
         self.results = ResultSpools(self.layout)
         self.releases = HintSpool(self.layout.releases)
         self.feed = HintSpool(self.layout.feed)
+        self.logs = LogFolder(self.layout.root)
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ def test_completion_can_be_shown_for_every_shell(shell: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("sumi-ripple st", {"status", "stats", "stop", "stub"}),
+        ("sumi-ripple stat", {"status", "stats"}),
         ("sumi-ripple crawl m", {"my.toml", "maps/"}),
         ("sumi-ripple pause f", {"fetcher"}),
         ("sumi-ripple crawl --dry", {"--dry-run"}),

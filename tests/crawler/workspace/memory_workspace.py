@@ -157,6 +157,51 @@ class MemoryResults:
         return "memory"
 
 
+class MemoryFile:
+    def __init__(self, contents: dict[str, bytearray], name: str) -> None:
+        self._contents = contents
+        self._name = name
+
+    def size(self) -> int:
+        return len(self._contents.get(self._name, b""))
+
+    def open_at(self, size: int) -> int:
+        content = self._contents.setdefault(self._name, bytearray())
+        del content[size if size <= len(content) else content.rfind(b"\n") + 1 :]
+        return len(content)
+
+    def append(self, content: bytes) -> None:
+        self._contents[self._name] += content
+
+    def sync(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryLogs:
+    def __init__(self) -> None:
+        self._contents: dict[str, bytearray] = {}
+        self._others: dict[str, MemoryLogs] = {}
+
+    def file(self, name: str) -> MemoryFile:
+        return MemoryFile(self._contents, name)
+
+    def names(self) -> list[str]:
+        return sorted(self._contents)
+
+    def beside(self, name: str) -> MemoryLogs:
+        return self._others.setdefault(name, MemoryLogs())
+
+    def clear(self) -> None:
+        self._contents.clear()
+
+    def take_from(self, other: MemoryLogs) -> None:
+        self._contents |= other._contents
+        other.clear()
+
+
 class MemoryHints:
     def __init__(self) -> None:
         self._log = MemoryLog()
@@ -367,6 +412,7 @@ class MemoryWorkspace:
         self.results = MemoryResults()
         self.releases = MemoryHints()
         self.feed = MemoryHints()
+        self.logs = MemoryLogs()
         self.job_logs: dict[str, MemoryLog] = {}
         self.bookmarks: dict[str, bytes] = {}
         self.claimed: set[str] = set()

@@ -1,0 +1,87 @@
+"""A file that people read and one stage appends to: it is cut to the size that was last committed before it goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crawler.workspace.atomic import open_own
+
+
+class AppendedFile:
+    """Implements `door.AppendedFile` on a path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def open_at(self, size: int) -> int:
+        self.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = open_own(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        found = os.fstat(self._descriptor).st_size
+        kept = min(found, size)
+        if kept < size:
+            kept = self._end_of_last_line(kept)
+        if kept < found:
+            os.ftruncate(self._descriptor, kept)
+        return kept
+
+    def append(self, content: bytes) -> None:
+        assert self._descriptor is not None
+        left = memoryview(content)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
+    def sync(self) -> None:
+        if self._descriptor is not None:
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _end_of_last_line(self, size: int) -> int:
+        """The end of the last whole line before `size`."""
+        assert self._descriptor is not None
+        while size > 0:
+            start = max(0, size - 65536)
+            newline = os.pread(self._descriptor, size - start, start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            size = start
+        return 0
+
+
+class LogFolder:
+    """Implements `door.LogFolder` on a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def file(self, name: str) -> AppendedFile:
+        return AppendedFile(self._root / name)
+
+    def names(self) -> list[str]:
+        folders = [folder for folder in (self._root / "logs", self._root / "metadata") if folder.is_dir()]
+        return sorted(f"{folder.name}/{path.name}" for folder in folders for path in folder.iterdir() if path.is_file())
+
+    def beside(self, name: str) -> LogFolder:
+        return LogFolder(self._root / name)
+
+    def clear(self) -> None:
+        for name in self.names():
+            (self._root / name).unlink(missing_ok=True)
+
+    def take_from(self, other: LogFolder) -> None:
+        for name in other.names():
+            target = self._root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (other._root / name).replace(target)

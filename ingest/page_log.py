@@ -1,0 +1,116 @@
+"""The page logs: a row for each visit that counts, written with the commit that applies it.
+
+Exact after any kill. A batch's rows are appended and made durable first; then its commit notes how long the files are.
+The next start cuts a file to the length that was committed: rows of a batch that was not are written again with it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from crawler.model.page_row import LoggedVisit, csv_header, csv_rows, json_lines
+from crawler.model.settings import LogSettings
+from crawler.workspace.door import AppendedFile, LogFolder
+from ingest.sqlite.store import Store
+
+log = logging.getLogger("sumi.ingest")
+
+METADATA = "metadata/crawl_metadata.jsonl"
+_KNOWN = "logs_known"  # lengths are noted from the first row on: a file without one has no committed row
+_SIZE = "log_size:"
+_REDRAWN = "logs_redrawn"
+
+
+def page_log_name(run: int) -> str:
+    return f"logs/pages-{run}.csv"
+
+
+class PageLog:
+    """The logs that the config asks for. `write` comes before the commit of the same changes.
+
+    `is_bulk`: the map is being built as a whole, and what a crash leaves is thrown away. `is_redrawn`: map and logs
+    will take the place of others, so the lengths are of use.
+    """
+
+    def __init__(
+        self, settings: LogSettings, folder: LogFolder, store: Store, *, is_bulk: bool = False, is_redrawn: bool = False
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._store = store
+        self._is_bulk = is_bulk
+        self._notes_sizes = is_redrawn or not is_bulk
+        self._files: dict[str, tuple[AppendedFile, int]] = {}
+        store.keep_referrers()
+        if is_bulk:
+            return
+        if store.meta(_REDRAWN):  # the map was rebuilt, and so were these
+            folder.take_from(folder.beside(_REDRAWN))
+            store.set_meta(_REDRAWN, "")
+        if store.meta(_KNOWN) is None:
+            for name in folder.names():  # of another map of the same results: whatever it was, none of it is lost
+                store.set_meta(_SIZE + name, str(folder.file(name).size()))
+            store.set_meta(_KNOWN, "1")
+        run, _ = store.last_run()
+        for name in self._names(run):
+            if folder.file(name).size():
+                self._open(name)
+
+    def write(self, run: int) -> None:
+        """Append the rows of the visits that the next commit applies, and note the new lengths for it."""
+        changes = self._store.changes
+        if not changes.done:
+            return
+        referrers = self._store.referrers_of(changes.done)
+        visits = [
+            LoggedVisit(page.visit, page.key, page.state, page.error, page.depth, referrers.get(page.id))
+            for page in changes.done
+            if page.visit is not None
+        ]
+        for name in self._names(run):
+            content = csv_rows(visits) if name != METADATA else json_lines(visits)
+            file, size = self._files.get(name) or self._open(name)
+            if size == 0 and name != METADATA:
+                content = csv_header() + content
+            file.append(content)
+            if not self._is_bulk:
+                file.sync()
+            self._files[name] = file, size + len(content)
+            if self._notes_sizes:
+                changes.meta[_SIZE + name] = str(size + len(content))
+
+    def finish(self) -> None:
+        """All rows are written. Comes before the last commit; logs that are redrawn take their places after it."""
+        for file, _ in self._files.values():
+            file.sync()
+        if self._is_bulk and self._notes_sizes:
+            self._store.changes.meta |= {_REDRAWN: "1", _KNOWN: "1"}
+        self.close()
+
+    def close(self) -> None:
+        for file, _ in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _names(self, run: int) -> list[str]:
+        names = [page_log_name(run)] if self._settings.pages and run else []
+        return names + ([METADATA] if self._settings.metadata else [])
+
+    def _open(self, name: str) -> tuple[AppendedFile, int]:
+        """A log, open after its last committed row. Those of earlier runs are closed: nothing is added to them."""
+        for other in [each for each in self._files if each != METADATA and each != name and name != METADATA]:
+            self._files.pop(other)[0].close()
+        file = self._folder.file(name)
+        committed = 0 if self._is_bulk else int(self._store.meta(_SIZE + name) or 0)
+        size = file.open_at(committed)
+        if size < committed:
+            log.warning("%s has lost rows; replay makes all of them again, in files of its own", name)
+        self._files[name] = file, size
+        return file, size
+
+
+def redrawn_folder(folder: LogFolder) -> LogFolder:
+    """The place for the logs of a map that is being rebuilt, empty."""
+    place = folder.beside(_REDRAWN)
+    place.clear()
+    return place
