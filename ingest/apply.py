@@ -34,6 +34,7 @@ from crawler.model.records import (
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import Link, LinkResolver, hash64
+from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from ingest.deciding import StateDecider
 from ingest.domain_events import DomainUpdater
@@ -71,6 +72,7 @@ class MapUpdater:
         self._longest = longest_key(config.traps.max_url_length)
         resolver = LinkResolver(config.crawler.tracking_parameters, self._longest)
         self._finder = LinkFinder(resolver, store.index, _REMEMBERED)
+        self._rules = PageRules(config, store.classifier)
         self._decider = StateDecider(config, store)
         self._domains = DomainUpdater(config, store)
         self._held = HeldResults(store)
@@ -252,11 +254,17 @@ class MapUpdater:
         if page.domain.is_listed:
             page.state = LISTED_AS[page.domain.klass]
             self._index.standings[page.id] = standing_of(page.state, False)
+        elif self._rules.has_scope and (error := self._rules.scope_error(page.key, page.domain.name)) is not None:
+            page.trap = page.error = error
         else:  # it stays `discovered` until a followed path leads to it
             page.trap = shape_error(page.key, self.config.traps)
             family = family_of(page.key, self.config.traps)
             if family is not None:
                 page.family = hash64(f"{page.domain.name}\n{family.name}")
+            if self._rules.has_caps:
+                self.store.changes.cap_pages += [(unit.number, page.id) for unit in self._rules.caps_of(page.key)]
+        if self._rules.has_types:
+            page.page_type = self._rules.type_of(page.key) or ""
         self._guesses.note_page(page)
         return page.id
 

@@ -6,6 +6,7 @@ from crawler.model.records import FamilyEvent
 from crawler.model.settings import Config
 from crawler.model.states import check_transition
 from crawler.model.urls import hash64
+from crawler.rules.page_rules import CAP_REACHED, PageRules, is_cap
 from crawler.rules.subdomains import is_subdomain_family, registered_domain
 from ingest.memory.changes import ClosedFamily
 from ingest.memory.map_rows import MapPage
@@ -20,6 +21,9 @@ class StateDecider:
     def __init__(self, config: Config, store: Store) -> None:
         self._store = store
         self._traps = config.traps
+        self._caps = config.caps
+        self._rules = PageRules(config, store.classifier)
+        self._has_closed_caps = False
         self._max_depth = config.crawler.max_depth
         self._run = 0
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
@@ -28,6 +32,7 @@ class StateDecider:
     def enter_run(self, run: int) -> None:
         self._run = run
         self._families = self._store.closed_families(run)
+        self._has_closed_caps = any(error.startswith(CAP_REACHED) for error, _ in self._families.values())
         self._subdomains = self._store.closed_subdomains(run)
 
     def is_open(self, page: MapPage) -> bool:
@@ -41,7 +46,7 @@ class StateDecider:
     def decide(self, page: MapPage, *, new_run: bool = False) -> None:
         """Set the page's state and error from all that is known of it now."""
         closed_family = self._families.get(page.family) if page.family is not None else None
-        family_error = None
+        family_error = self._cap_error(page) if self._has_closed_caps else None
         if closed_family is not None and page.key not in closed_family[1]:
             family_error = closed_family[0]
         domain = page.domain
@@ -65,6 +70,11 @@ class StateDecider:
         page.error = error
         self._store.touch(page)
 
+    def _cap_error(self, page: MapPage) -> str | None:
+        """Of several caps that are reached, the error that comes first by its letters: the same in any order."""
+        closed = (self._families.get(unit.number) for unit in self._rules.caps_of(page.key))
+        return min((found[0] for found in closed if found is not None and page.key not in found[1]), default=None)
+
     def _subdomain_error(self, host: str) -> str | None:
         closed = self._subdomains.get(registered_domain(host) or "")
         return closed[0] if closed is not None and host not in closed[1] else None
@@ -74,7 +84,7 @@ class StateDecider:
         return bool(self._subdomains) and self._subdomain_error(host) is not None
 
     def close_family(self, event: FamilyEvent) -> None:
-        if not is_family_in_force(event, self._traps):
+        if not is_family_in_force(event, self._traps, self._caps):
             return
         number = hash64(f"{event.domain}\n{event.family}")
         error, spare = event.error, frozenset(event.spare)
@@ -84,6 +94,7 @@ class StateDecider:
             # first, only pages that all of them spared are spared: a page that was closed once is not opened again.
             error, spare = min(error, before[0]), spare & before[1]
         self._families[number] = (error, spare)
+        self._has_closed_caps |= is_cap(event)
         if is_subdomain_family(event.domain, event.family):
             self._subdomains[event.domain] = (error, spare)
         closed = ClosedFamily(number, event.domain, event.family, error, tuple(sorted(spare)))

@@ -16,6 +16,7 @@ from crawler.model.pagination import number_in
 from crawler.model.records import GuessEvent
 from crawler.model.settings import Config
 from crawler.rules.lists import DomainClass
+from crawler.rules.page_rules import is_out_of_scope
 from ingest.links import LinkFinder, Targets
 from ingest.memory.changes import ArchivePage, EndedGuesses, Guess, ListPage
 from ingest.memory.map_rows import MapPage
@@ -48,7 +49,7 @@ class GuessUpdater:
 
     def note_page(self, page: MapPage) -> None:
         """The run has just met this page."""
-        if page.domain.klass is not DomainClass.QUALITY:
+        if is_out_of_scope(page.trap) or page.klass is not DomainClass.QUALITY:
             return
         member = number_in(page.key) if self._notes_lists else None
         if member is not None:
@@ -61,7 +62,7 @@ class GuessUpdater:
 
     def note_link(self, page: MapPage) -> None:
         """A link leads to this page: its address shows what archives the site may have."""
-        if not self._notes_archives or page.domain.klass is not DomainClass.QUALITY:
+        if not self._notes_archives or page.klass is not DomainClass.QUALITY:
             return
         index, noted = self._store.index, self._store.changes.archive_pages
         for form, url in archives_shown(page.wire or page.key):

@@ -10,7 +10,9 @@ from __future__ import annotations
 from crawler.model import recorded_settings
 from crawler.model.recorded_settings import Values
 from crawler.model.settings import Config
-from crawler.rules.lists import Classifier
+from crawler.model.urls import domain_of
+from crawler.rules.lists import Classifier, Part
+from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from ingest.sqlite.store import Store
 
@@ -18,7 +20,9 @@ from ingest.sqlite.store import Store
 _MAP_RULES = {
     *("crawler.max-depth", "crawler.max-domain-requests", "crawler.max-crawl-delay", "crawler.obey-nofollow"),
     *("crawler.tracking-parameters", "quality", "blacklist", "stub"),
+    *("scope.allow", "scope.deny", "page-type", "cap"),
 }
+_PAGE_RULES = {"scope.allow", "scope.deny", "page-type"}
 _CLOSURES = {
     "crawler.max-domain-requests": "request-limit",
     "crawler.max-crawl-delay": "crawl-delay",
@@ -44,7 +48,9 @@ def can_differ(store: Store, before: Values, config: Config) -> bool:
             return True
     if any(name.startswith("traps.") for name in changed) and (store.has_traps() or _shapes_differ(store, was, config)):
         return True
-    decided = {"blacklist", "stub", *_CLOSURES}
+    if changed & _PAGE_RULES and _page_rules_differ(store, was, config):
+        return True
+    decided = {"blacklist", "stub", *_CLOSURES, *_PAGE_RULES}
     return any(name not in decided and not name.startswith("traps.") for name in changed)
 
 
@@ -57,9 +63,21 @@ def _classes_differ(store: Store, was: Config, now: Config) -> bool:
     return any(_class(before, name) != _class(after, name) for name in store.domain_names())
 
 
-def _class(classifier: Classifier, domain: str) -> tuple[str, tuple[int, ...]]:
+def _class(classifier: Classifier, domain: str) -> tuple[str, tuple[int, ...], tuple[Part, ...]]:
     verdict = classifier.classify(domain)
-    return verdict.klass, verdict.origins
+    return verdict.klass, verdict.origins, verdict.parts
+
+
+def _page_rules_differ(store: Store, was: Config, now: Config) -> bool:
+    """Is a page of the map in scope under one of them alone, or of another type?"""
+    before, after = PageRules(was), PageRules(now)
+    for key in store.page_keys():
+        domain = domain_of(key)
+        if before.scope_error(key, domain) != after.scope_error(key, domain):
+            return True
+        if before.type_of(key) != after.type_of(key):
+            return True
+    return False
 
 
 def _shapes_differ(store: Store, was: Config, now: Config) -> bool:

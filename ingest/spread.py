@@ -56,24 +56,26 @@ class DepthSpread:
             whole.append(number)
         for page in self._store.pages(whole):
             # With its first path a page also gets the reach of lying inside quality entries.
-            reach = distances.merge(page.reach or page.domain.pin, arriving)
+            reach = distances.merge(page.reach or page.pin, arriving)
             if reach != page.reach:
                 self._reach(page, reach)
         self._store.flush_moves()
 
     def reach_unlinked(self, numbers: Sequence[int], origin: Origin, run: int) -> None:
-        """Pages that are known without a link. Inside a quality domain they have depth 0; elsewhere only a link leads
+        """Pages that are known without a link. Inside a quality entry they have depth 0; elsewhere only a link leads
         there.
         """
         index = self._index
         for page in self._store.pages(index.unlinked_among(numbers)):
             self._store.set_origin(page, origin)
-        quality = {
-            number
-            for number in {index.domains[number] for number in numbers}
-            if self._store.domain(index.domain_names[number], run).klass is DomainClass.QUALITY
-        }
-        self.reach_all([n for n in numbers if index.domains[n] in quality], self._distances.start)
+        domains = [
+            self._store.domain(index.domain_names[number], run) for number in {index.domains[n] for n in numbers}
+        ]
+        quality = {domain.id for domain in domains if domain.klass is DomainClass.QUALITY}
+        inside = [number for number in numbers if index.domains[number] in quality]
+        if any(domain.parts for domain in domains):
+            inside = [page.id for page in self._store.pages(inside) if page.pin]
+        self.reach_all(inside, self._distances.start)
 
     def _reach(self, page: MapPage, reach: int) -> None:
         """Set the page's depths."""

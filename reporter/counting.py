@@ -120,6 +120,7 @@ class PageFigures:
     robots_denied: dict[str, int]  # by domain
     traps: dict[tuple[str, str], int]  # by (domain, slug)
     held_back: dict[str, int]  # by domain: waiting pages that a closure ended
+    out_of_scope: int = 0
 
 
 def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -> PageFigures:
@@ -179,6 +180,7 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
         robots_denied=dict(robots_denied),
         traps=dict(traps),
         held_back=dict(held_back),
+        out_of_scope=sum(count for (_, _, _, error), count in counts.items() if error == "out-of-scope"),
     )
 
 
@@ -256,9 +258,10 @@ def overall(pages: PageFigures, links: int, pages_in_all: int) -> Overall:
         urls_known=known,
         waiting=sum(states.get(state, 0) for state in WAITING),
         beyond_max_depth=states.get(PageState.DEPTH_EXCEEDED, 0),
-        not_followed=states.get(PageState.DISCOVERED, 0),
+        not_followed=states.get(PageState.DISCOVERED, 0) - pages.out_of_scope,
         over_budget=states.get(PageState.REQUEST_LIMIT_HIT, 0),
         not_seen_again=pages_in_all - known,
+        out_of_scope=pages.out_of_scope,
     )
 
 

@@ -29,6 +29,7 @@ ERROR_WORDS: dict[str, str] = {
     "too-costly": "Too Slow or Costly to Read",
     "bad-answers": "Unreadable Answers",
     "traps": "Crawler Traps",
+    "caps": "Left Out by a Cap",
     "never-answered": "Not Visited (No Page There Could Be Crawled)",
     "local-shortage": "Shortage on This Machine",
     "other": "Other",
@@ -60,6 +61,7 @@ _BY_SLUG = {
     "too-costly": "too-costly",
     "local-shortage": "local-shortage",
     "rate-limited": "rate-limited",
+    "cap-reached": "caps",
 }
 
 
@@ -90,6 +92,8 @@ _REASONS = {
     "too-large": "too large",
     "rate-limited": "answered 429",
     "request-limit": "request budget used up",
+    "out-of-scope": "out of scope",
+    "cap-reached": "left out by a [[cap]]",
 }
 _STATE_REASONS = {
     PageState.DISCOVERED: "only nofollow links",

@@ -43,6 +43,7 @@ class Overall:
     not_followed: int  # `discovered`: only links that are not followed lead there
     over_budget: int  # `request_limit_hit`
     not_seen_again: int  # pages of earlier runs that this one has not seen
+    out_of_scope: int = 0  # `discovered`, too, but not among `not_followed`
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,31 @@ class Trap:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeFigures:
+    """Pages that one rule puts out of scope."""
+
+    rule: str
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageTypeFigures:
+    name: str | None  # None: pages that no [[page-type]] matches
+    crawled: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapFigures:
+    """A unit of a [[cap]] that is reached."""
+
+    name: str
+    value: str  # of the captured group; empty: the cap counts all pages together
+    error: str
+    pages: int  # left unvisited by it
+
+
+@dataclass(frozen=True, slots=True)
 class Quarantined:
     writer: str
     reason: str
@@ -253,6 +279,9 @@ class Figures:
     closed: list[ClosedDomain] = field(default_factory=list)
     breakers: list[BreakerFigures] = field(default_factory=list)
     traps: list[Trap] = field(default_factory=list)
+    scope: list[ScopeFigures] = field(default_factory=list)
+    page_types: list[PageTypeFigures] = field(default_factory=list)  # empty: no page has a type
+    caps: list[CapFigures] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     cut_pages: list[CutPage] = field(default_factory=list)
     cut_pages_total: int = 0

@@ -2,8 +2,8 @@
 
     stats(database: Path, by: str | None = None, as_json: bool = False, *, is_uncut=False, name=None) -> str
 
-`by` is one of `BY` (domain, state, depth, error, seed, link, cut, rejection) or None for the overview; anything else is
-a ValueError. Raises NoDatabase, NotAMap and NoSuchRun (`crawler.database.map_errors`; the last: nothing has run yet).
+`by` is one of `BY` or None for the overview; anything else is a ValueError. Raises NoDatabase, NotAMap and NoSuchRun
+(`crawler.database.map_errors`; the last: nothing has run yet).
 The text ends with a newline and fits a screen, unless `is_uncut`; a list that is cut ends with the command that shows
 the rest, in which `name` stands for the config. The JSON is complete, has `"v": 1`, and is described in
 docs/outputs.md.
@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crawler.model.shown_text import counted, domain_words, plain, url_words
+from crawler.model.shown_text import counted, domain_words, plain, text_words, url_words
 from crawler.model.shown_text import cut as cut_text
 from reporter.error_categories import ERROR_WORDS
 from reporter.escape import json_text
@@ -25,8 +25,8 @@ from reporter.survey import survey
 from reporter.verdict import verdict
 
 VERSION = 1
-BY = ("domain", "state", "depth", "error", "seed", "link", "cut", "rejection")
-_LONG = ("link", "cut", "rejection")  # lists that need more than counting
+BY = ("domain", "state", "depth", "error", "seed", "link", "cut", "rejection", "type", "scope", "cap")
+_LONG = ("link", "cut", "rejection", "type", "scope", "cap")  # lists that need more than counting
 _ROWS = 20  # of a list, on a terminal
 _LEAST_DOMAIN = 20  # columns for a domain's name
 
@@ -79,6 +79,12 @@ def _shape(figures: Figures, by: str | None) -> dict[str, Any]:
         shape["cut_pages"] = [asdict(row) for row in figures.cut_pages]
     if by in (None, "rejection"):
         shape["rejections"] = [asdict(row) for row in figures.rejections]
+    if by in (None, "type"):
+        shape["page_types"] = [asdict(row) for row in figures.page_types]
+    if by in (None, "scope"):
+        shape["scope"] = [asdict(row) for row in figures.scope]
+    if by in (None, "cap"):
+        shape["caps"] = [asdict(row) for row in figures.caps]
     if by == "rejection":
         shape["rejected"] = [asdict(row) for row in figures.rejected]
     if by is None:
@@ -155,6 +161,12 @@ def _text(figures: Figures, by: str | None, cut: _Cut) -> str:
         lines += _links(figures, cut)
     elif by == "rejection":
         lines += _rejected(figures, cut)
+    elif by == "type":
+        lines += _types(figures, cut)
+    elif by == "scope":
+        lines += _scope(figures, cut)
+    elif by == "cap":
+        lines += _caps(figures, cut)
     elif by == "cut":
         rows = [(url_words(row.url), f"{row.links_cut:,}") for row in figures.cut_pages]
         lines += columns(("page", "links left out"), rows[: cut.rows]) + cut.more(len(rows), "page")
@@ -190,6 +202,8 @@ def _overview(figures: Figures, cut: _Cut) -> list[str]:
         ("Found, not followed", overall.not_followed),
         ("Pages known", overall.urls_known),
     ]
+    if overall.out_of_scope:
+        rows.insert(-1, ("Out of scope", overall.out_of_scope))
     if overall.not_seen_again:
         rows.append(("Known from earlier runs, not seen in this one", overall.not_seen_again))
     lines = [bad_news, ""] if bad_news else []
@@ -253,6 +267,28 @@ def _rejected(figures: Figures, cut: _Cut) -> list[str]:
     lines = columns(("rejected for", "", "pages"), rows, texts=2)
     lines += ["", *(f"{plain(page.url)}  {page.word}: {plain(page.reason)}" for page in figures.rejected[: cut.rows])]
     return [*lines, *cut.more(len(figures.rejected), "page"), _total(len(figures.rejected), "page")]
+
+
+def _types(figures: Figures, cut: _Cut) -> list[str]:
+    if not figures.page_types:
+        return ["No page is of a [[page-type]]."]
+    rows = [(plain(row.name or "none of them"), f"{row.crawled:,}", f"{row.known:,}") for row in figures.page_types]
+    return columns(("page type", "crawled", "known"), rows[: cut.rows]) + cut.more(len(rows), "type")
+
+
+def _scope(figures: Figures, cut: _Cut) -> list[str]:
+    if not figures.scope:
+        return ["No page is out of scope."]
+    rows = [(f"{row.pages:,}", text_words(row.rule)) for row in figures.scope]
+    lines = columns(("pages", "out of scope by"), rows[: cut.rows], texts=0, last_is_text=True)
+    return [*lines, *cut.more(len(rows), "rule"), _total(figures.overall.out_of_scope, "page")]
+
+
+def _caps(figures: Figures, cut: _Cut) -> list[str]:
+    if not figures.caps:
+        return ["No cap was reached."]
+    rows = [(plain(row.name), url_words(row.value), f"{row.pages:,}") for row in figures.caps]
+    return columns(("cap reached", "for", "pages left out"), rows[: cut.rows], texts=2) + cut.more(len(rows), "cap")
 
 
 _FATES = {"gone": "gone", "unreachable": "not reachable today", "moved": "moved"}

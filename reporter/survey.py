@@ -12,7 +12,7 @@ from reporter import counting, figures
 from reporter.candidates import ranked
 from reporter.error_categories import reason_words
 from reporter.figures import TOP, Figures, FixableLink
-from reporter.queries import broken_links, domain_links, overview
+from reporter.queries import broken_links, domain_links, overview, page_rule_rows
 from reporter.queries.one_page import urls_of
 from reporter.queries.rejections import rejected_pages, rejections
 from reporter.queries.rows import BrokenLink, DomainRow
@@ -90,6 +90,7 @@ def _with_lists(
     cut_urls = urls_of(reader, (page for page, _ in cut_shown))
     reasons = rejections(reader, run)
     rejected = rejected_pages(reader, run, None if is_uncut else TOP) if reasons else []  # a scan of all pages
+    scopes = page_rule_rows.scope_counts(reader, run) if plain.overall.out_of_scope else []
     changes: dict[str, object] = {
         "top_blacklisted": blacklisted,
         "top_stubbed": stubbed,
@@ -117,6 +118,9 @@ def _with_lists(
         "links_cut": sum(links for _, links in cut),
         "truncated_pages": [truncated_urls[page][0] for page in truncated],
         "truncated_total": truncated_total,
+        "scope": [figures.ScopeFigures(*row) for row in scopes],
+        "page_types": [figures.PageTypeFigures(*row) for row in page_rule_rows.type_counts(reader, run)],
+        "caps": [figures.CapFigures(*row) for row in page_rule_rows.closed_caps(reader, run)],
         "rejections": [figures.Rejection(*row) for row in reasons],
         "rejected": [figures.RejectedPage(*row) for row in rejected],
     }

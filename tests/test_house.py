@@ -149,6 +149,7 @@ PURE_MODULES = {
     "reporter.explain.domain_facts",
     "reporter.explain.facts",
     "reporter.explain.turn",
+    "reporter.explain.url_check",
     "reporter.explain.wording",
     "reporter.export.formats",
     "reporter.figures",
@@ -179,7 +180,7 @@ EXCEPTIONS = {"crawler.visit.scanner": {"os"}}
 # Third-party parts that compute and do nothing else.
 PURE_PARTS = {
     *("ada_url", "brotli", "backports", "compression", "lxml", "msgspec", "orjson", "parsel", "publicsuffixlist"),
-    *("tomli", "tomlkit", "webencodings"),
+    *("re2", "tomli", "tomlkit", "webencodings"),
 }
 
 # A part → the only packages that import it.
@@ -192,6 +193,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "greenlet": ("crawler.net",),
     "pycares": ("crawler.net",),
     "lxml": ("crawler.visit",),
+    "re2": ("crawler.rules",),
     "parsel": ("crawler.visit",),
     "urllib3": (),
     "requests": (),

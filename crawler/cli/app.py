@@ -122,6 +122,11 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )(map_commands.explain)
 _command(
+    name="check-url",
+    short_help="Show what the config would do with URLs.",
+    epilog="\b\nExample:\n  sumi-ripple check-url https://example.com/page https://b.example/ my.toml",
+)(map_commands.check_url)
+_command(
     short_help="Export the map as GEXF, GraphML, CSV, JSON lines or Parquet.",
     epilog="\b\nExamples:\n  sumi-ripple export my.toml map.gexf\n"
     "  sumi-ripple export my.toml --format jsonl --level domain > domains.jsonl\n"

@@ -308,7 +308,8 @@ def stats(
             "--by",
             metavar="GROUP",
             help="Group by domain, state, depth or error; or list failed seeds (seed), links worth mending (link), "
-            "pages with too many links (cut).",
+            "pages with too many links (cut), rejected pages (rejection), types of pages (type), rules that leave "
+            "pages out (scope), caps that were reached (cap).",
             show_default=False,
         ),
     ] = None,
@@ -330,6 +331,41 @@ def stats(
         typer.echo(text, nl=False)
     else:
         show(text)
+
+
+def check_url(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL... CONFIG",
+            help="The URLs, and the config file as the last word.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what the config would do with URLs, and by which rule: class, scope, traps, page type, caps.
+
+    Exit code 0 if all of them would be visited, 1 if one would not. Nothing is requested, and no map is needed.
+    """
+    from crawler.model.urls import UrlError
+    from reporter.explain import url_check
+
+    *urls, config = words
+    if not urls:
+        raise UsageError("give one or more URLs, and the config file as the last word")
+    checker = url_check.UrlChecker(load_config(Path(config)))
+    try:
+        checks = [checker.check(url) for url in urls]
+    except UrlError as problem:
+        raise UsageError(f"{problem}; give URLs like https://example.com/page") from None
+    if as_json:
+        typer.echo(url_check.as_json(checks), nl=False)
+    else:
+        show(url_check.as_text(checks))
+    if not all(check.is_visited for check in checks):
+        raise typer.Exit(1)
 
 
 def explain(

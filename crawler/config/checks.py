@@ -8,6 +8,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any
 
 from crawler.model.urls import UrlError, normalize, wire_of
+from crawler.rules.patterns import PatternError, key_pattern
 from crawler.visit.validation import REASONS
 
 Check = Callable[[Any], Any]
@@ -31,6 +32,8 @@ _MODE = re.compile(r"0?6[04][04]")
 _LONGEST_NOTE = 500
 _LONGEST_NAME = 40
 _MOST_TAGS = 20
+_MOST_PATTERNS = 100
+_EXPRESSION = "'^https://example\\.com/blog/'"
 _PARAMETER = re.compile(r"[^\s&=#*]*\*?")
 
 
@@ -223,6 +226,51 @@ def selector(value: Any) -> str:
     if problem is not None:
         raise Bad(f'a CSS selector, like "div.paywall" ({problem})')
     return value
+
+
+def key_patterns(value: Any) -> tuple[str, ...]:
+    """A list of regular expressions over keys."""
+    allowed = f"a list of at most {_MOST_PATTERNS:,} regular expressions, like {_EXPRESSION}"
+    if not isinstance(value, list) or len(value) > _MOST_PATTERNS:
+        raise Bad(allowed)
+    return tuple(dict.fromkeys(pattern_text(each) for each in value))
+
+
+def pattern_text(value: Any) -> str:
+    """A regular expression over keys."""
+    if not isinstance(value, str):
+        raise Bad(f"a regular expression in quotes, like {_EXPRESSION}")
+    try:
+        key_pattern(value)
+    except PatternError as problem:
+        raise Bad(f"a regular expression of RE2, like {_EXPRESSION} ({problem})") from None
+    return value
+
+
+def rule_name(value: Any) -> str:
+    """The name of a page type or a cap."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not _SLUG.fullmatch(value):
+        raise Bad('a name of small letters, digits and hyphens, like "issue-list"')
+    return value
+
+
+def part_path(value: Any) -> str:
+    """The path of a part of a site, as keys have it, without a slash at its end."""
+    allowed = 'a path that begins with a slash, like "/~lab/"'
+    if not isinstance(value, str) or not value.startswith("/") or not set("?#\\").isdisjoint(value):
+        raise Bad(allowed)
+    key = _quietly_key("https://example.com" + value)
+    path = (key or "").removeprefix("https://example.com")
+    if key is None or len(value) > _LONGEST_NOTE or not path.strip("/"):
+        raise Bad(f"{allowed}; leave it out for the whole site")
+    return path
+
+
+def _quietly_key(url: str) -> str | None:
+    try:
+        return normalize(url, ())
+    except UrlError:
+        return None
 
 
 def domain_pattern(value: Any) -> str:

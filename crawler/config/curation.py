@@ -163,7 +163,8 @@ def _require_effect(before: Config, after: Config, domain: str, name: str) -> No
     """Raise EditError if the domain's class would not be the one that was asked for, or is that already."""
     base = domain.removeprefix("*.")
     was, now = Classifier(before).classify(base), Classifier(after).classify(base)
-    if not domain.startswith("*.") and was.klass == CLASS_OF[name]:
+    is_in_part = bool(was.parts) and not was.origins  # then it may be accepted as a whole
+    if not domain.startswith("*.") and was.klass == CLASS_OF[name] and not is_in_part:
         raise EditError(f'{domain_words(domain)} is {was.klass} already, by "{was.rule}" in [[{name}]]')
     if now.klass != CLASS_OF[name]:
         strong = {"blacklisted": "blacklist", "stubbed": "stub"}[now.klass]

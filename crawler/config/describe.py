@@ -22,7 +22,7 @@ def describe(config: Config) -> str:
         "Classes (the first match wins)",
         _row("blacklist", config.blacklist),
         _row("stub", config.stub),
-        _row("quality", [entry.domain for entry in config.quality]),
+        _row("quality", [entry.name for entry in config.quality]),
         "",
         *_seed_lines(config),
         "",
@@ -36,6 +36,7 @@ def describe(config: Config) -> str:
         f" {crawler.retry_delay:,} ms apart",
         f"  tracking parameters removed: {cut(', '.join(crawler.tracking_parameters), 68) or 'none'}",
         f"  garbage: {_garbage(config)}",
+        *_page_rules(config),
         f"  besides links: {_besides_links(config)} · pagination: {config.discovery.pagination}",
         "",
         "Places",
@@ -61,6 +62,21 @@ def _garbage(config: Config) -> str:
     if config.garbage:
         text += f" · your own signs: {cut(', '.join(rule.name for rule in config.garbage), 50)}"
     return text + (f" · ignored: {', '.join(settings.ignore)}" if settings.ignore else "")
+
+
+def _page_rules(config: Config) -> list[str]:
+    """Scope, page types and caps, as far as there are any."""
+    scopes = [config.scope, *(entry.scope for entry in config.quality)]
+    lines = []
+    if any(scope.allow or scope.deny for scope in scopes):
+        allow, deny = (sum(len(getattr(scope, name)) for scope in scopes) for name in ("allow", "deny"))
+        lines.append(f"  scope: {counted(allow, 'rule')} that allow, {counted(deny, 'rule')} that deny")
+    if config.page_types:
+        lines.append(f"  page types: {cut(', '.join(dict.fromkeys(rule.name for rule in config.page_types)), 80)}")
+    for cap in config.caps:
+        per = f" for each {cap.per}" if cap.per else ""
+        lines.append(f"  cap {cap.name}: {counted(cap.max_pages, 'page')} a run{per}")
+    return lines
 
 
 def _besides_links(config: Config) -> str:

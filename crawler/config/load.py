@@ -27,6 +27,7 @@ from crawler.config.template import TEMPLATE
 from crawler.config.warnings import warnings
 from crawler.model.errors import UsageError
 from crawler.model.settings import (
+    CapRule,
     Config,
     CrawlerSettings,
     DiscoverySettings,
@@ -36,9 +37,11 @@ from crawler.model.settings import (
     LogSettings,
     NetworkSettings,
     OutputSettings,
+    PageTypeRule,
     QualityEntry,
     ResilienceSettings,
     RetentionSettings,
+    ScopeSettings,
     SpoolSettings,
     StoreSettings,
     TrapSettings,
@@ -46,8 +49,9 @@ from crawler.model.settings import (
     ValidationSettings,
 )
 from crawler.model.shown_text import counted, cut
-from crawler.model.urls import domain_of
-from crawler.rules.lists import matches
+from crawler.model.urls import domain_of, normalize
+from crawler.rules.lists import is_below, matches
+from crawler.rules.patterns import key_pattern
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_WORKERS = 64
@@ -153,6 +157,10 @@ _TABLES: dict[str, dict[str, Check]] = {
         "metrics": checks.yes_or_no,
         "metrics-every": checks.seconds,
     },
+    "scope": {
+        "allow": checks.key_patterns,
+        "deny": checks.key_patterns,
+    },
     "spool": {
         "segment-size": whole_number(1024, 2**31 - 1, " of bytes"),
         "results": whole_number(0, U32),
@@ -170,10 +178,12 @@ _TABLES: dict[str, dict[str, Check]] = {
     },
 }
 _LISTS = {
-    "quality": ("domain", "seeds", "seeds-file", "note", "tags"),
+    "quality": ("domain", "path", "seeds", "seeds-file", "allow", "deny", "note", "tags"),
     "blacklist": ("domain", "note", "tags"),
     "stub": ("domain", "note", "tags"),
     "garbage": ("name", "text", "selector", "verdict"),
+    "page-type": ("name", "pattern"),
+    "cap": ("name", "pattern", "max-pages", "per"),
 }
 _UNKNOWN = "an unknown key"
 _MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
@@ -281,6 +291,7 @@ class _Loader:
         quality = self._quality(top)
         blacklist, stub = self._patterns(top, "blacklist"), self._patterns(top, "stub")
         garbage = self._garbage(top)
+        page_types, caps = self._page_types(top), self._caps(top)
         output, network = self._output(tables["output"]), self._network(tables["network"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
@@ -300,6 +311,9 @@ class _Loader:
             garbage=garbage,
             discovery=DiscoverySettings(**tables["discovery"]),
             store=StoreSettings(**tables["store"]),
+            scope=ScopeSettings(**tables["scope"]),
+            page_types=page_types,
+            caps=caps,
             quality=quality,
             blacklist=blacklist,
             stub=stub,
@@ -390,23 +404,34 @@ class _Loader:
     # -- the lists -------------------------------------------------------------------------------------
 
     def _quality(self, top: dict[str, Any]) -> tuple[QualityEntry, ...]:
-        entries: dict[str, tuple[str, ...]] = {}
+        entries: dict[str, QualityEntry] = {}
         tables = self._entries(top, "quality")
         if not tables and "quality" not in top:
             self._mistakes.append(Mistake("quality", "nothing", "at least one [[quality]] with a domain and its seeds"))
         for path, table in tables:
-            pattern = self._domain(path, table)
-            seeds = self._seeds(path, table, pattern)
-            if pattern in entries:
-                self._notes.append(f"{path}: {pattern} is in the quality list twice; its seeds were put together")
-            if pattern is not None:
-                entries[pattern] = tuple(dict.fromkeys((*entries.get(pattern, ()), *seeds)))
+            part = self._check(checks.part_path, table["path"], f"{path}.path") if "path" in table else ""
+            pattern = self._domain(path, table, part or "")
+            scope = self._scope(path, table)
+            seeds = self._seeds(path, table, pattern, part or "")
+            if pattern is None or part is None:
+                continue
+            entry = QualityEntry(pattern, tuple(seeds), part, scope)
+            before = entries.get(entry.name)
+            if before is not None:
+                self._notes.append(f"{path}: {entry.name} is in the quality list twice; its seeds were put together")
+                entry = _together(before, entry)
+            entries[entry.name] = entry
         if len(entries) > _MOST_ORIGINS:
             self._wrong("quality", tables, f"at most {_MOST_ORIGINS:,} entries; a wildcard may stand for many")
-        return tuple(QualityEntry(pattern, seeds) for pattern, seeds in entries.items())
+        return tuple(entries.values())
 
-    def _seeds(self, path: str, table: dict[str, Any], pattern: str | None) -> list[str]:
-        """The seeds of an entry, listed and from its file; without either, the front page of its domain."""
+    def _scope(self, path: str, table: dict[str, Any]) -> ScopeSettings:
+        names = [name for name in ("allow", "deny") if name in table]
+        found = {name: self._check(checks.key_patterns, table[name], f"{path}.{name}") for name in names}
+        return ScopeSettings(**{name: patterns for name, patterns in found.items() if patterns is not None})
+
+    def _seeds(self, path: str, table: dict[str, Any], pattern: str | None, part: str) -> list[str]:
+        """The seeds of an entry, listed and from its file; without either, the front page of its domain or part."""
         places: list[tuple[str, Any]] = []
         found = table.get("seeds")
         if found is not None and (not isinstance(found, list) or not found):
@@ -416,7 +441,7 @@ class _Loader:
         if "seeds-file" in table:
             places += self._seeds_of_file(f"{path}.seeds-file", table["seeds-file"])
         elif found is None and pattern is not None:
-            places.append((f"{path}.seeds", f"https://{pattern.removeprefix('*.')}/"))
+            places.append((f"{path}.seeds", f"https://{pattern.removeprefix('*.')}{part}/"))
         seeds: list[str] = []
         for place, value in places:
             seed = self._check(checks.seed, value, place)
@@ -424,6 +449,8 @@ class _Loader:
                 continue
             if pattern is not None and not matches(pattern, domain_of(seed)):
                 self._wrong(place, value, f"a URL inside this entry's domain, {pattern}")
+            elif part and not is_below(part, normalize(seed)):
+                self._wrong(place, value, f"a URL inside this entry's path, {part}/")
             elif seed in seeds:
                 self._notes.append(f"{place}: {seed} is there twice")
             else:
@@ -476,13 +503,41 @@ class _Loader:
                 rules[name] = GarbageRule(name, verdict, **sign)
         return tuple(rules.values())
 
-    def _domain(self, path: str, table: dict[str, Any]) -> str | None:
+    def _page_types(self, top: dict[str, Any]) -> tuple[PageTypeRule, ...]:
+        rules: list[PageTypeRule] = []
+        for path, table in self._entries(top, "page-type"):
+            name = self._check(checks.rule_name, table.get("name"), f"{path}.name")
+            pattern = self._check(checks.pattern_text, table.get("pattern"), f"{path}.pattern")
+            if name is not None and pattern is not None:
+                rules.append(PageTypeRule(name, pattern))
+        return tuple(dict.fromkeys(rules))
+
+    def _caps(self, top: dict[str, Any]) -> tuple[CapRule, ...]:
+        rules: dict[str, CapRule] = {}
+        for path, table in self._entries(top, "cap"):
+            name = self._check(checks.rule_name, table.get("name"), f"{path}.name")
+            pattern = self._check(checks.pattern_text, table.get("pattern"), f"{path}.pattern")
+            most = self._check(whole_number(1, U32), table.get("max-pages"), f"{path}.max-pages")
+            groups = key_pattern(pattern).groups if pattern is not None else ()
+            per = table.get("per", "")
+            per = str(per) if isinstance(per, int) and not isinstance(per, bool) else per
+            if pattern is not None and "per" in table and (not isinstance(per, str) or per not in groups):
+                known = ", ".join(f'"{group}"' for group in groups) or "the pattern has none, like (?P<user>[^/]+)"
+                self._wrong(f"{path}.per", table["per"], f"a captured group of the pattern: {known}")
+            elif name in rules:
+                self._wrong(f"{path}.name", name, "a name that no other [[cap]] has")
+            elif name is not None and pattern is not None and most is not None:
+                rules[name] = CapRule(name, pattern, most, per)
+        return tuple(rules.values())
+
+    def _domain(self, path: str, table: dict[str, Any], part: str = "") -> str | None:
         pattern: str | None = self._check(checks.domain_pattern, table.get("domain"), f"{path}.domain")
         note = self._check(checks.note, table.get("note", ""), f"{path}.note")
         tags = self._check(checks.tags, table.get("tags", []), f"{path}.tags")
         if pattern is not None and (note or tags):
             name = path.partition("[")[0]
-            self._entry_notes.setdefault((name, pattern), EntryNote(name, pattern, note or "", tags or ()))
+            entry = f"{pattern}{part}/" if part else pattern
+            self._entry_notes.setdefault((name, entry), EntryNote(name, entry, note or "", tags or ()))
         return pattern
 
     def _entries(self, top: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -533,6 +588,15 @@ def _with_budgets(values: dict[str, Any]) -> dict[str, Any]:
     if "max_domain_requests" in values or "discovered_domain_requests" in values:
         return values
     return {**values, "discovered_domain_requests": max(CrawlerSettings().max_domain_requests // 10, _LEAST_BUDGET)}
+
+
+def _together(one: QualityEntry, other: QualityEntry) -> QualityEntry:
+    """An entry that the file has twice: all seeds and all rules of both."""
+    scope = ScopeSettings(
+        tuple(dict.fromkeys((*one.scope.allow, *other.scope.allow))),
+        tuple(dict.fromkeys((*one.scope.deny, *other.scope.deny))),
+    )
+    return replace(one, seeds=tuple(dict.fromkeys((*one.seeds, *other.seeds))), scope=scope)
 
 
 def _absolute(path: Path) -> Path:

@@ -80,6 +80,27 @@ domain = "*.tracking.example"
 [[stub]]
 domain = "*.wiki.example"
 
+# -- Scope: which of their pages are visited. Regular expressions (RE2) over addresses as the map has them:
+# https, no www., no slash at the end, no tracking parameters. Try them: sumi-ripple check-url URL THIS-FILE
+
+# [scope]
+# allow = ['^https://example\\.com/', '^https://blog\\.']     # with an allow, nothing else is visited
+# deny = ['/login', '[?&]sort=']    # deny beats allow; an entry of the quality list may have both for itself
+
+# [[quality]]                       # a part of a site: depth 0 and class "quality" are those of this part
+# domain = "uni.example"
+# path = "/~lab/"
+
+# [[page-type]]                     # for exports, stats and explain; the first match counts
+# name = "issue"
+# pattern = '/issues/\\d+$'
+
+# [[cap]]                           # visits in a run: of all matching pages, or for each value of a group
+# name = "issues"
+# pattern = '^https://forge\\.example/(?P<repository>[^/]+/[^/]+)/issues'
+# max-pages = 50
+# per = "repository"
+
 # -- Rarely needed -----------------------------------------------------------------------------------
 
 # [network]

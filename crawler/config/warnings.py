@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from crawler.model.settings import Config
 from crawler.model.urls import domain_of, normalize, without_www
 from crawler.rules.lists import Classifier, DomainClass, PatternList
+from crawler.rules.page_rules import PageRules
 from crawler.rules.subdomains import is_public_suffix
 
 _SMALL_DELAY = 500
@@ -19,6 +20,7 @@ def warnings(config: Config) -> list[str]:
     """One sentence for each setting that is valid but harmful, the worst first."""
     return [
         *_at_most(_caught_seeds(config)),
+        *_at_most(_seeds_out_of_scope(config)),
         *_at_most(_in_two_lists(config)),
         *_at_most(_overlaps(config)),
         *_at_most(_same_seeds(config)),
@@ -46,6 +48,15 @@ def _caught_seeds(config: Config) -> Iterable[str]:
                     f"quality[{index}]: the seed {seed} will not be visited: the {lists[verdict.klass]}"
                     f" catches it ({verdict.rule})"
                 )
+
+
+def _seeds_out_of_scope(config: Config) -> Iterable[str]:
+    rules = PageRules(config)
+    for index, entry in enumerate(config.quality if rules.has_scope else ()):
+        for seed in entry.seeds:
+            rule = rules.scope_rule(normalize(seed, config.crawler.tracking_parameters), domain_of(seed))
+            if rule is not None:
+                yield f"quality[{index}]: the seed {seed} will not be visited: it is out of scope ({rule})"
 
 
 def _in_two_lists(config: Config) -> Iterable[str]:

@@ -188,3 +188,10 @@ class Frontier(LiveMap):
     def visited_in_family(self, family: int, run: int) -> set[int]:
         """Pages of a family that were visited in this run."""
         return {row[0] for row in self.ask("SELECT id FROM pages WHERE family = ? AND visited_run = ?", (family, run))}
+
+    def visited_under_cap(self, unit: int, run: int) -> set[int]:
+        """Pages of a unit of a cap that were visited in this run."""
+        rows = self.ask(
+            "SELECT id FROM cap_pages CROSS JOIN pages ON id = page_id WHERE unit = ? AND visited_run = ?", (unit, run)
+        )
+        return {row[0] for row in rows}

@@ -16,7 +16,16 @@ from typing import Any
 
 import orjson
 
-from crawler.model.settings import Config, GarbageRule, QualityEntry, StoreSettings, ValidationSettings
+from crawler.model.settings import (
+    CapRule,
+    Config,
+    GarbageRule,
+    PageTypeRule,
+    QualityEntry,
+    ScopeSettings,
+    StoreSettings,
+    ValidationSettings,
+)
 
 Values = dict[str, Any]
 
@@ -27,7 +36,8 @@ _YOUNGER: dict[str, type[ValidationSettings] | type[StoreSettings]] = {
     "store": StoreSettings,
 }
 _LEFT_OUT = {("store", "file_mode")}  # like paths, it decides nothing
-_LISTS = ("quality", "blacklist", "stub", "garbage")
+_LISTS = ("quality", "blacklist", "stub", "garbage", "scope.allow", "scope.deny", "page-type", "cap")
+_SCOPED = " scope "  # before the rules of an entry
 
 
 def flat(config: Config) -> Values:
@@ -36,7 +46,7 @@ def flat(config: Config) -> Values:
     for section in _SECTIONS:
         for name, value in asdict(getattr(config, section)).items():
             values[_flat_name(section, name)] = list(value) if isinstance(value, tuple) else value
-    values["quality"] = [f"{entry.domain} from {' '.join(entry.seeds)}" for entry in config.quality]
+    values["quality"] = [_entry_text(entry) for entry in config.quality]
     values["blacklist"] = list(config.blacklist)
     values["stub"] = list(config.stub)
     for section, kind in _YOUNGER.items():
@@ -46,6 +56,12 @@ def flat(config: Config) -> Values:
                 values[_flat_name(section, name)] = list(value) if isinstance(value, tuple) else value
     if config.garbage:
         values["garbage"] = [orjson.dumps(asdict(rule)).decode() for rule in config.garbage]
+    for name, patterns in (("scope.allow", config.scope.allow), ("scope.deny", config.scope.deny)):
+        if patterns:
+            values[name] = list(patterns)
+    for name, rules in (("page-type", config.page_types), ("cap", config.caps)):
+        if rules:
+            values[name] = [orjson.dumps(asdict(rule)).decode() for rule in rules]
     return values
 
 
@@ -63,7 +79,8 @@ def read(text: str) -> Values | None:
 
 def restored(values: Values, config: Config) -> Config:
     """`config` with the recorded settings in place of its own. Names that are missing keep the config's value,
-    except those of [validation], [store] and [[garbage]]: they are recorded where they differ from their defaults.
+    except those of [validation], [store], [[garbage]] and the rules about pages: they are recorded where they differ
+    from their defaults.
     """
     changed: dict[str, Any] = {}
     for section in _SECTIONS:
@@ -80,6 +97,9 @@ def restored(values: Values, config: Config) -> Config:
         names = {field.name: _flat_name(section, field.name) for field in fields(kind)}
         changed[section] = kind(**{name: _value(values[key]) for name, key in names.items() if key in values})
     changed["garbage"] = tuple(GarbageRule(**orjson.loads(rule)) for rule in values.get("garbage", ()))
+    changed["scope"] = ScopeSettings(*(tuple(values.get(name, ())) for name in ("scope.allow", "scope.deny")))
+    changed["page_types"] = tuple(PageTypeRule(**orjson.loads(rule)) for rule in values.get("page-type", ()))
+    changed["caps"] = tuple(CapRule(**orjson.loads(rule)) for rule in values.get("cap", ()))
     return replace(config, **changed)
 
 
@@ -91,7 +111,8 @@ def changes(before: Values, now: Values) -> list[str]:
     lines = []
     defaults = flat(Config())
     for name in sorted(before.keys() | now.keys()):
-        was, is_now = before.get(name, defaults.get(name)), now.get(name, defaults.get(name))
+        usual: list[str] | None = [] if name in _LISTS else None
+        was, is_now = (values.get(name, defaults.get(name, usual)) for values in (before, now))
         if was == is_now:
             continue
         if name in _LISTS and isinstance(was, list) and isinstance(is_now, list):
@@ -112,9 +133,17 @@ def _value(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _entry_text(entry: QualityEntry) -> str:
+    text = f"{entry.name} from {' '.join(entry.seeds)}"
+    return text if entry.scope == ScopeSettings() else f"{text}{_SCOPED}{orjson.dumps(entry.scope).decode()}"
+
+
 def _entry(text: str) -> QualityEntry:
-    domain, _, seeds = text.partition(" from ")
-    return QualityEntry(domain, tuple(seeds.split()))
+    name, _, rest = text.partition(" from ")
+    seeds, _, scope = rest.partition(_SCOPED)
+    domain, slash, path = name.partition("/")
+    rules = {key: tuple(patterns) for key, patterns in orjson.loads(scope).items()} if scope else {}
+    return QualityEntry(domain, tuple(seeds.split()), slash + path.removesuffix("/"), ScopeSettings(**rules))
 
 
 def _show(value: Any) -> str:

@@ -233,7 +233,8 @@ class DomainEvent(_Record, frozen=True, tag="domain"):
 
 
 class FamilyEvent(_Record, frozen=True, tag="family"):
-    """A family of similar URLs (one path under endless queries, one form of path) has reached its visit limit.
+    """A family of similar URLs (one path under endless queries, one form of path) has reached its visit limit, or a
+    unit of a [[cap]] has: then `domain` is empty, for it may span several, and `rule` is the cap's group and pattern.
 
     `family` is the family's name as `crawler.rules.traps.family_of` builds it, `error` the slug and words that
     its waiting pages get, `limit` the number of visits. `spare` are the keys that had been released: those visits still
@@ -247,15 +248,16 @@ class FamilyEvent(_Record, frozen=True, tag="family"):
     error: str
     limit: Number = 0
     spare: tuple[str, ...] = ()
+    rule: str = ""
 
 
 class GuessEvent(_Record, frozen=True, tag="guess"):
     """A page that no link leads to is tried, or no more of its kind are.
 
     event: `guessed` (`wire` is the address) or `ended` (`reason` says why: `dead-link`, `redirect`, `soft-404`,
-    `same-text`, `nothing-new`, `failed`, `limit`). `way` is the word for `pages.origin`: `speculated` (the page after
-    the last of a list) or `archive`. `form` is the address with `{n}` in place of the number, or `{year}` and `{month}`
-    in place of the date.
+    `same-text`, `nothing-new`, `failed`, `limit`, `out-of-scope`). `way` is the word for `pages.origin`: `speculated`
+    (the page after the last of a list) or `archive`. `form` is the address with `{n}` in place of the number, or
+    `{year}` and `{month}` in place of the date.
     """
 
     run: Number

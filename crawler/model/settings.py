@@ -210,11 +210,46 @@ class GarbageRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeSettings:
+    """[scope]: regular expressions over keys (`crawler.rules.patterns`). What `deny` matches is not visited; with an
+    `allow`, nothing else is.
+    """
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageTypeRule:
+    """One [[page-type]]: pages whose key the pattern matches are of this type; the first match counts."""
+
+    name: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapRule:
+    """One [[cap]]: visits of matching pages in a run, together or for each value of a captured group."""
+
+    name: str
+    pattern: str
+    max_pages: int
+    per: str = ""  # the group, by its name or number
+
+
+@dataclass(frozen=True, slots=True)
 class QualityEntry:
-    """One [[quality]]: a pattern and the wire URLs to start from. The pattern is the origin that depths name."""
+    """One [[quality]]: a pattern and the wire URLs to start from. With a path it is a part of a site."""
 
     domain: str
     seeds: tuple[str, ...]
+    path: str = ""  # as in keys, without a slash at its end: /~lab
+    scope: ScopeSettings = ScopeSettings()  # for the pages inside the entry, besides [scope]
+
+    @property
+    def name(self) -> str:
+        """The origin that depths name: `uni.example`, or `uni.example/~lab/` for a part of it."""
+        return f"{self.domain}{self.path}/" if self.path else self.domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +280,9 @@ class Config:
     garbage: tuple[GarbageRule, ...] = ()
     discovery: DiscoverySettings = DiscoverySettings()
     store: StoreSettings = StoreSettings()
+    scope: ScopeSettings = ScopeSettings()
+    page_types: tuple[PageTypeRule, ...] = ()
+    caps: tuple[CapRule, ...] = ()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()
@@ -262,7 +300,7 @@ class Config:
             "crawler": _crawler(self.crawler),
             "user-agent": self.user_agent,
             "traps": _traps(self.traps),
-            "quality": self.quality,
+            "quality": _quality(self.quality),
             "blacklist": self.blacklist,
             "stub": self.stub,
         }
@@ -276,6 +314,7 @@ class Config:
             everything["discovery"] = self.discovery
         if (store := replace(self.store, file_mode=StoreSettings().file_mode)) != StoreSettings():
             everything["store"] = store
+        everything |= self._page_rules
         return _hash(everything)
 
     @property
@@ -288,7 +327,7 @@ class Config:
             "obey-nofollow": self.crawler.obey_nofollow,
             "tracking": self.crawler.tracking_parameters,
             "traps": _traps(self.traps),
-            "quality": self.quality,
+            "quality": _quality(self.quality),
             "blacklist": self.blacklist,
             "stub": self.stub,
         }
@@ -297,7 +336,13 @@ class Config:
             rules["discovered-domain-requests"] = other
         if self.validation.follow_rejected:
             rules["follow-rejected"] = True
-        return _hash(rules)
+        return _hash(rules | self._page_rules)
+
+    @property
+    def _page_rules(self) -> dict[str, object]:
+        """Rules about single pages, where there are any: they are younger than the hashes."""
+        rules: dict[str, object] = {"scope": self.scope, "page-types": self.page_types, "caps": self.caps}
+        return {name: value for name, value in rules.items() if value and value != ScopeSettings()}
 
 
 def _crawler(crawler: CrawlerSettings) -> dict[str, object]:
@@ -307,6 +352,15 @@ def _crawler(crawler: CrawlerSettings) -> dict[str, object]:
         if values[name] == default:
             del values[name]
     return values
+
+
+def _quality(entries: tuple[QualityEntry, ...]) -> list[dict[str, object]]:
+    """The entries as they count in a hash: a path and rules of their own are younger than it."""
+    return [
+        {name: value for name, value in asdict(entry).items() if name in ("domain", "seeds") or value != usual[name]}
+        for usual in (asdict(QualityEntry("", ())),)
+        for entry in entries
+    ]
 
 
 def _traps(traps: TrapSettings) -> dict[str, object]:

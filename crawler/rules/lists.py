@@ -2,6 +2,9 @@
 
 Patterns are compared with the domains of keys, which have no `www.`: a pattern `www.example.com` means
 `example.com`. `*.example.com` matches the bare domain and every subdomain.
+
+A quality entry with a path is a part of a site. Its domain is a quality domain; a page is in the entry if its path is
+the entry's or below it, and a page of such a domain that is in no entry has the class `discovered`.
 """
 
 from __future__ import annotations
@@ -33,12 +36,39 @@ class DomainClass(StrEnum):
 LIST_NAMES = {DomainClass.QUALITY: "quality", DomainClass.BLACKLISTED: "blacklist", DomainClass.STUBBED: "stub"}
 
 
+class Part(NamedTuple):
+    """A quality entry that is a part of its domain: its path, and its index in the list."""
+
+    path: str
+    origin: int
+
+
 class Verdict(NamedTuple):
-    """A domain's class. `origins` are the indexes of all quality entries that contain it; `rule` decided."""
+    """A domain's class. `origins` are the indexes of all quality entries that contain the whole domain, `parts` those
+    of a part of it; `rule` decided.
+    """
 
     klass: DomainClass
     origins: tuple[int, ...]
     rule: str | None
+    parts: tuple[Part, ...] = ()
+
+    def origins_of(self, key: str) -> tuple[int, ...]:
+        """The indexes of all quality entries that contain this page of the domain."""
+        if not self.parts:
+            return self.origins
+        return tuple(sorted((*self.origins, *(part.origin for part in self.parts if is_below(part.path, key)))))
+
+    def class_of(self, key: str) -> DomainClass:
+        """The class of this page of the domain."""
+        is_outside = bool(self.parts) and not self.origins_of(key)
+        return DomainClass.DISCOVERED if is_outside else self.klass
+
+
+def is_below(path: str, key: str) -> bool:
+    """Is a key's path this one, or below it? `/~lab` holds `/~lab`, `/~lab/x` and `/~lab?x=1`, not `/~labor`."""
+    start = key.find("/", 8)
+    return key.startswith(path, start) and key[start + len(path) : start + len(path) + 1] in ("", "/", "?")
 
 
 def matches(pattern: str, domain: str) -> bool:
@@ -82,6 +112,7 @@ class Classifier:
         self._blacklist = PatternList(config.blacklist)
         self._stub = PatternList(config.stub)
         self._quality = PatternList(entry.domain for entry in config.quality)
+        self._entries = config.quality
         self.classify = lru_cache(maxsize=_REMEMBERED)(self._classify)
 
     def _classify(self, domain: str) -> Verdict:
@@ -91,10 +122,18 @@ class Classifier:
             (self._quality, DomainClass.QUALITY),
         ):
             found = patterns.all_matches(domain)
+            if found and klass is DomainClass.QUALITY:
+                return self._quality_verdict(found)
             if found:
-                origins = found if klass is DomainClass.QUALITY else ()
-                return Verdict(klass, origins, patterns.patterns[found[0]])
+                return Verdict(klass, (), patterns.patterns[found[0]])
         return Verdict(DomainClass.DISCOVERED, (), None)
+
+    def _quality_verdict(self, found: tuple[int, ...]) -> Verdict:
+        """`rule`: the first entry for the whole domain, if there is one, or else the first part of it."""
+        origins = tuple(index for index in found if not self._entries[index].path)
+        parts = tuple(Part(self._entries[index].path, index) for index in found if self._entries[index].path)
+        first = origins[0] if origins else parts[0].origin
+        return Verdict(DomainClass.QUALITY, origins, self._entries[first].name, parts)
 
 
 class EntryNotes:
@@ -110,4 +149,14 @@ class EntryNotes:
         return self._notes.get((LIST_NAMES.get(verdict.klass, ""), verdict.rule or ""))
 
 
-__all__ = ["LIST_NAMES", "Classifier", "DomainClass", "EntryNotes", "PatternList", "Verdict", "matches"]
+__all__ = [
+    "LIST_NAMES",
+    "Classifier",
+    "DomainClass",
+    "EntryNotes",
+    "Part",
+    "PatternList",
+    "Verdict",
+    "is_below",
+    "matches",
+]

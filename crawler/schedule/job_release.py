@@ -8,6 +8,8 @@ from crawler.database.frontier import Frontier, MapAway, Waiting
 from crawler.model.records import FamilyEvent, Release, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.shown_text import counted
+from crawler.rules.page_rules import rule_text
+from crawler.schedule.caps import CapLimits
 from crawler.schedule.decision_log import DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.families import FamilyLimits
@@ -63,6 +65,7 @@ class JobReleaser:
         self._revisits = min(revisits_for(config.crawler), self._window)
         self._families = FamilyLimits(frontier, config.traps)
         self._subdomains = SubdomainLimits(frontier, config)
+        self._caps = CapLimits(frontier, config, queues) if config.caps else None
         self._jobs = workspace.job_writer()
         self._releases = workspace.releases.writer(segment_bytes=_SMALL_SEGMENT)
         self._turns: dict[str, int] = {}  # domains that have had jobs, numbered in that order
@@ -99,7 +102,7 @@ class JobReleaser:
             if row.page in domain.outstanding:
                 continue
             is_held = domain.is_cut_short and row.turn > 0 and len(domain.outstanding) >= self._revisits
-            if len(chosen) < room and not is_held and self._may_be_released(row, domain, run):
+            if len(chosen) < room and not is_held and self._is_within_limits(row, domain, run):
                 chosen.append(row)
                 domain.add(row.page, row.key, row.family)
             else:
@@ -129,6 +132,8 @@ class JobReleaser:
     def restore_windows(self, run: int, now: float) -> None:
         """After a start: make the waiting pages of released windows outstanding again; remove windows without any."""
         self._families.forget()
+        if self._caps is not None:
+            self._caps.forget()
         self._subdomains.forget()
         for window in self._jobs.windows():
             if not self._restore(window, run, now):
@@ -163,9 +168,25 @@ class JobReleaser:
         turn = self._turns.setdefault(domain.name, len(self._turns) + 1)
         self._unannounced.append(Release(run, domain.name, len(rows), turn))
 
-    # -- families ------------------------------------------------------------------------------------
+    # -- families and caps ---------------------------------------------------------------------------
 
-    def _may_be_released(self, row: Waiting, domain: ActiveDomain, run: int) -> bool:
+    def _is_within_limits(self, row: Waiting, domain: ActiveDomain, run: int) -> bool:
+        """Count the page against every limit that it is under. A limit that is reached is closed instead."""
+        if self._caps is None or row.page < 0:
+            return self._is_within_family(row, domain, run)
+        for unit in self._caps.full_units(row.key, domain, run):
+            spare = self._caps.outstanding_keys(unit, domain)
+            rule = rule_text(unit.rule)
+            limit = unit.rule.max_pages
+            self._decisions.record(FamilyEvent(run, "", now_text(), unit.family, unit.error, limit, spare, rule))
+            self._caps.close(unit)
+            log.info("a cap is reached: %s", unit.error)
+        if self._caps.is_under_closed(row.key, run) or not self._is_within_family(row, domain, run):
+            return False
+        self._caps.count(row.key)
+        return True
+
+    def _is_within_family(self, row: Waiting, domain: ActiveDomain, run: int) -> bool:
         """Count the page against its family's limit, if it is in one. At the limit the family is closed."""
         if row.family is None:
             return True

@@ -25,7 +25,10 @@ from crawler.database.missing_prints import MissingPrints
 from crawler.model.origins import Origin
 from crawler.model.records import GuessEvent, changed
 from crawler.model.settings import Config
+from crawler.model.urls import domain_of, normalize
 from crawler.rules.list_guess import End, Guess, next_archive_guess, next_guess
+from crawler.rules.lists import Classifier, DomainClass
+from crawler.rules.page_rules import PageRules
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.log import BEGINNING
@@ -40,6 +43,9 @@ class PageGuesses:
         self._settings = config.discovery
         self._frontier = frontier
         self._decisions = decisions
+        self._tracking = config.crawler.tracking_parameters
+        self._classifier = Classifier(config)
+        self._rules = PageRules(config, self._classifier)
 
     def are_applied(self) -> bool:
         """Does the map know every guess of this process?"""
@@ -70,7 +76,7 @@ class PageGuesses:
                 members, firsts = members_of(frontier, known.rule, run), firsts_of(frontier, known.rule, run)
                 found = next_guess(members, firsts, known.guesses, settings.max_list_guesses, missing.of(known.domain))
                 if found is not None:
-                    yield Origin.SPECULATED, known, found
+                    yield Origin.SPECULATED, known, self._within_rules(found)
         for known in open_archives(frontier, run) if settings.archives else ():
             if known.domain not in busy:
                 tried, url = tried_of(frontier, known.rule, run), next_archive(frontier, known.rule, run)
@@ -78,4 +84,12 @@ class PageGuesses:
                     tried, url, known.guesses, settings.max_archive_pages, missing.of(known.domain)
                 )
                 if found is not None:
-                    yield Origin.ARCHIVE, known, found
+                    yield Origin.ARCHIVE, known, self._within_rules(found)
+
+    def _within_rules(self, found: Guess | End) -> Guess | End:
+        """A page that is out of scope, or outside of the part of its site that is quality, would never be visited."""
+        if isinstance(found, End):
+            return found
+        key, domain = normalize(found.wire, self._tracking), domain_of(found.wire)
+        is_inside = self._classifier.classify(domain).class_of(key) is DomainClass.QUALITY
+        return found if is_inside and self._rules.scope_rule(key, domain) is None else End("out-of-scope")

@@ -99,6 +99,7 @@ class Changes:
         self.closed_domains: dict[int, MapDomain] = {}
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []
+        self.cap_pages: list[tuple[int, int]] = []  # (unit of a cap, page) of new pages
         self.breakers: list[tuple[int, DomainEvent]] = []  # (domain, change of its breaker)
         self.held: dict[int, tuple[int, bytes]] = {}  # hash of the key → (run, line)
         self.unheld: list[int] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crawler.model.origins import Origin
 from crawler.model.states import PageState
-from crawler.rules.lists import DomainClass
+from crawler.rules.lists import DomainClass, is_below
 from crawler.rules.page_priority import kind_of
 from ingest.rules.page_state import priority
 
@@ -30,6 +30,7 @@ class MapDomain:
         "klass",
         "lost_requests",
         "name",
+        "parts",
         "pin",
         "request_count",
         "robots_at",
@@ -44,6 +45,7 @@ class MapDomain:
         self.klass = klass
         self.is_listed = klass.is_listed
         self.pin = pin  # the reach of its pages from lying inside quality entries
+        self.parts: tuple[tuple[str, int], ...] = ()  # (path, the same for pages there) of entries with a path
         self.run = run
         self.first_seen_run = run
         self.closed: str | None = None
@@ -54,6 +56,14 @@ class MapDomain:
         self.robots_outcome: str | None = None
         self.robots_status: int | None = None
         self.crawl_delay: float | None = None
+
+    def pin_at(self, key: str) -> int:
+        """The reach of one of its pages from lying inside quality entries."""
+        pin = self.pin
+        for path, its_pin in self.parts:  # of different entries: no two have a field in common
+            if is_below(path, key):
+                pin |= its_pin
+        return pin
 
     def enter_run(self, run: int) -> None:
         """Start a new run: counts at zero, no closure."""
@@ -117,6 +127,7 @@ class MapPage:
         "is_reentered",
         "key",
         "origin",
+        "page_type",
         "reach",
         "redirect_error",
         "redirect_to",
@@ -153,6 +164,7 @@ class MapPage:
         self.depth: int | None = None
         self.trap: str | None = None
         self.family: int | None = None
+        self.page_type = ""  # known while the page is new; its row has it
         self.visited_run: int | None = None
         self.visited: PageState | None = None  # the outcome of the visit in `visited_run`
         self.visit_error: str | None = None
@@ -170,7 +182,18 @@ class MapPage:
         """The place of a page that waits; it has a depth then."""
         assert self.depth is not None
         kind = kind_of(self.key, self.domain.name, is_seed=self.origin is _SEED)
-        return priority(self.depth, self.domain.klass, self.origin.is_linked, kind, by_level=by_level)
+        return priority(self.depth, self.klass, self.origin.is_linked, kind, by_level=by_level)
+
+    @property
+    def klass(self) -> DomainClass:
+        """The class of its domain, unless only parts of that are quality and it is in none of them."""
+        domain = self.domain
+        return domain.klass if not domain.parts or domain.pin_at(self.key) else DomainClass.DISCOVERED
+
+    @property
+    def pin(self) -> int:
+        """Its reach from lying inside quality entries."""
+        return self.domain.pin_at(self.key) if self.domain.parts else self.domain.pin
 
     def enter_run(self, run: int) -> None:
         """Seen again in a new run: its history stays in the row, its state is decided anew."""

@@ -7,12 +7,15 @@ come in: `decide_state` is called again whenever one of those things changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crawler.database.format import UNLINKED_PRIORITY
 from crawler.model.records import FamilyEvent
-from crawler.model.settings import TrapSettings
+from crawler.model.settings import CapRule, TrapSettings
 from crawler.model.states import PageState, slug_of
 from crawler.rules.lists import DomainClass
 from crawler.rules.page_priority import PageKind, rank_of
+from crawler.rules.page_rules import is_cap, is_cap_in_force, is_out_of_scope
 from ingest.rules.depth import MAX_REDIRECTS
 
 # Looking up an enum's member by its name costs as much as a function call, and this is done for every page.
@@ -65,12 +68,15 @@ def decide_state(
     """The page's state and its error message.
 
     `nearest`: its least depth over all origins; None: no followed path leads here. `trap`: the fault in the shape of
-    its URL. `is_past_redirect_limit`: only too many redirects in a row lead here. `visited`, `visit_error`: the outcome
-    of this run's visit. `redirect_error`: the recorded redirects loop, or are too many. `family_error`: its family of
-    similar URLs is closed. `closed`: the reason its domain is closed.
+    its URL, or the rule that puts it out of scope: it is only recorded then, however near it is.
+    `is_past_redirect_limit`: only too many redirects in a row lead here. `visited`, `visit_error`: the outcome of this
+    run's visit. `redirect_error`: the recorded redirects loop, or are too many. `family_error`: its family of similar
+    URLs, or its unit of a cap, is closed. `closed`: the reason its domain is closed.
     """
     if klass in LISTED_AS:
         return LISTED_AS[klass], None
+    if trap is not None and is_out_of_scope(trap):
+        return _DISCOVERED, trap
     if nearest is None:
         return _DISCOVERED, None
     if nearest > max_depth:
@@ -106,8 +112,10 @@ def priority(
     return rank if is_linked else rank + UNLINKED_PRIORITY
 
 
-def is_family_in_force(event: FamilyEvent, traps: TrapSettings) -> bool:
+def is_family_in_force(event: FamilyEvent, traps: TrapSettings, caps: Sequence[CapRule] = ()) -> bool:
     """Would these limits have closed the family too?"""
+    if is_cap(event):
+        return is_cap_in_force(event, caps)
     limits = {
         "trap-query-variants": traps.max_query_variants,
         "trap-similar-paths": traps.max_similar_paths,

@@ -40,7 +40,9 @@ class DomainRows(Generations[int, MapDomain]):
         """A domain as its first link finds it."""
         verdict = self._classifier.classify(name)
         pin = self._distances.pack((origin, 0) for origin in verdict.origins)
-        return MapDomain(number, name, verdict.klass, pin, run)
+        made = MapDomain(number, name, verdict.klass, pin, run)
+        made.parts = tuple((part.path, self._distances.pack([(part.origin, 0)])) for part in verdict.parts)
+        return made
 
     def _of_row(self, row: tuple[Any, ...]) -> MapDomain:
         number, name, run, closed, closed_at, count, lost, at, outcome, status, delay, first = row

@@ -15,6 +15,7 @@ import orjson
 
 from crawler.database.ids import pairs_of
 from crawler.model.states import ERRORS, PageState
+from crawler.rules.page_rules import CAP_REACHED
 from crawler.rules.subdomains import is_subdomain_family, is_under
 from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
@@ -104,6 +105,8 @@ class FrontierWriter:
         for family in done.closed_families:
             if is_subdomain_family(family.domain, family.family):
                 self._close_subdomains(done, family, run)
+            elif family.error.startswith(CAP_REACHED):
+                self._close_cap(done, family, run)
             else:
                 self._close_family(done, family, run)
         for domain in done.closed_domains.values():
@@ -115,14 +118,32 @@ class FrontierWriter:
         self._note_family(closed, run, spare)
         waiting = (
             f"SELECT id FROM pages WHERE family = :family AND {_UNVISITED}"
-            " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts)))"
+            " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts))"
+            f"  OR error_message LIKE '{CAP_REACHED}:%')"
             " AND url NOT IN (SELECT value FROM json_each(:spare))"
         )
+        self._end_waiting(done, waiting, parameters, closed.error)
+
+    def _close_cap(self, done: Changes, closed: ClosedFamily, run: int) -> None:
+        """End the waiting pages of a unit. Families come before caps; of several caps, the first by its letters."""
+        spare = orjson.dumps(closed.spare).decode()
+        self._note_family(closed, run, spare)
+        parameters = {"unit": closed.number, "run": run, "spare": spare, "texts": _CLOSING_ERRORS, "cap": closed.error}
+        waiting = (
+            f"SELECT id FROM cap_pages CROSS JOIN pages ON id = page_id WHERE unit = :unit AND {_UNVISITED}"
+            " AND (state = 'queued' OR error_message IN (SELECT value FROM json_each(:texts))"
+            f"  OR (error_message LIKE '{CAP_REACHED}:%' AND error_message > :cap))"
+            " AND url NOT IN (SELECT value FROM json_each(:spare))"
+        )
+        self._end_waiting(done, waiting, parameters, closed.error)
+
+    def _end_waiting(self, done: Changes, waiting: str, parameters: Mapping[str, Any], error: str) -> None:
+        """The pages that `waiting` selects fail with this error."""
         gone = self._remove(f"id IN ({waiting})", parameters)
         done.closed_pages += [row[0] for row in self._db.execute(waiting, parameters)]
         self._db.execute(
             f"UPDATE pages SET state = 'failed', error_message = :error WHERE id IN ({waiting})",
-            {**parameters, "error": closed.error},
+            {**parameters, "error": error},
         )
         self._counts["errors"] += gone
 
@@ -137,7 +158,8 @@ class FrontierWriter:
         self._note_family(closed, run, orjson.dumps(closed.spare).decode())
         names = self._db.execute(
             "SELECT id, domain, (closed_reason IS NOT NULL AND run = ?3)"
-            " OR EXISTS (SELECT 1 FROM closed_families f WHERE f.domain = d.domain AND f.run = ?3) FROM domain_states d"
+            " OR EXISTS (SELECT 1 FROM closed_families f WHERE f.domain IN (d.domain, '') AND f.run = ?3)"
+            " FROM domain_states d"
             " WHERE domain = ?1 OR substr(domain, -length(?2)) = ?2",
             (closed.domain, f".{closed.domain}", run),
         ).fetchall()
@@ -158,7 +180,8 @@ class FrontierWriter:
             self._db.execute(
                 f"UPDATE pages SET state = 'failed', error_message = :error WHERE domain_id IN {listed}"
                 f" AND {_UNVISITED} AND (error_message IN (SELECT value FROM json_each(:texts))"
-                " OR error_message LIKE 'trap-query-variants:%' OR error_message LIKE 'trap-similar-paths:%')",
+                " OR error_message LIKE 'trap-query-variants:%' OR error_message LIKE 'trap-similar-paths:%'"
+                f" OR error_message LIKE '{CAP_REACHED}:%')",
                 parameters,
             )
 

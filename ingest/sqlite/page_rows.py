@@ -7,6 +7,7 @@ from typing import Any
 from crawler.model.origins import Origin
 from crawler.model.settings import TrapSettings
 from crawler.model.states import PageState
+from crawler.rules.page_rules import is_out_of_scope
 from crawler.rules.traps import shape_error
 from ingest.memory.map_rows import MapDomain, MapPage
 from ingest.rules.depth import Distances
@@ -43,7 +44,10 @@ def page_of_row(
     page.origin = page.stored_origin = Origin(origin)
     if page.state is _QUEUED and depth is not None:
         page.stored_priority = page.priority(by_level=by_level)
-    page.trap = shape_error(key, traps) if not domain.is_listed else None
+    if is_out_of_scope(error):
+        page.trap = error
+    else:
+        page.trap = shape_error(key, traps) if not domain.is_listed else None
     if visited is not None and visited == seen:
         if redirect is not None:
             page.visited = PageState.PROCESSED

@@ -34,8 +34,9 @@ class PageWriter:
     def write(self, done: Changes) -> None:
         self._db.executemany(
             "INSERT INTO pages (id, url, domain, state, discovered_at, discovered_run, error_message, url_hash,"
-            " wire_url, domain_id, depth, reach, seen_run, family, origin)"
-            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0), ?)",
+            " wire_url, domain_id, depth, reach, seen_run, family, origin, page_type, class)"
+            " VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, nullif(?, 0), ?,"
+            " nullif(?, ''), nullif(?, ''))",
             (  # a generator: all of these rows at once would be a good part of a batch's memory
                 (
                     p.id,
@@ -53,10 +54,13 @@ class PageWriter:
                     p.seen_run,
                     p.family or 0,
                     _ORIGINS[p.origin],
+                    p.page_type,
+                    p.klass.value if p.domain.parts and p.klass is not p.domain.klass else "",
                 )
                 for p in done.new_pages
             ),
         )
+        self._db.executemany("INSERT OR IGNORE INTO cap_pages VALUES (?, ?)", done.cap_pages)
         dirty = sorted(done.pages.values(), key=_by_id)
         self._db.executemany(
             "UPDATE pages SET origin = ? WHERE id = ?",

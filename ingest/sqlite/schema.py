@@ -161,6 +161,11 @@ CREATE TABLE page_facts (                      -- of the last visit that was acc
     link_count      INTEGER NOT NULL,          -- different addresses that the page links to
     text_hash       TEXT                       -- the same for pages that show the same text; NULL: they show none
 );
+CREATE TABLE cap_pages (                       -- pages under a [[cap]]
+    unit            INTEGER NOT NULL,          -- what the cap counts together (crawler/rules/page_rules.py)
+    page_id         INTEGER NOT NULL,
+    PRIMARY KEY (unit, page_id)
+) WITHOUT ROWID;
 """
 
 # New in format 5, on the tables of format 4.
@@ -178,6 +183,12 @@ ALTER TABLE pages ADD COLUMN text_print INTEGER;
 ALTER TABLE pages ADD COLUMN origin TEXT NOT NULL DEFAULT 'linked';
 UPDATE pages SET origin = 'seed'
 WHERE id IN (SELECT value FROM json_each((SELECT value FROM meta WHERE name = 'seeds')));
+"""
+
+# New in format 6, on the tables of format 5.
+FROM_FORMAT_5 = """
+ALTER TABLE pages ADD COLUMN page_type TEXT;
+ALTER TABLE pages ADD COLUMN class TEXT;
 """
 
 TABLES = (
@@ -250,7 +261,9 @@ CREATE TABLE pages (
     validation      TEXT,                      -- ok | soft | hard: is the answer a page? NULL: not judged
     rejection_reason TEXT,                     -- a slug and words, where it is soft or hard
     text_print      INTEGER,                   -- the same for pages that show the same (ingest/sqlite/likeness.py)
-    origin          TEXT NOT NULL DEFAULT 'linked' -- crawler/model/origins.py
+    origin          TEXT NOT NULL DEFAULT 'linked', -- crawler/model/origins.py
+    page_type       TEXT,                      -- the name of the [[page-type]] that it is of
+    class           TEXT                       -- where it is not its domain's: outside of a quality entry with a path
 );
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
@@ -315,10 +328,10 @@ CREATE TABLE frontier (                        -- pages to visit in the run unde
 );
 CREATE INDEX idx_frontier_domain ON frontier(domain_id, turn, priority, id);
 
-CREATE TABLE closed_families (                 -- trap families whose visit limit is reached
+CREATE TABLE closed_families (                 -- families and units of caps whose visit limit is reached
     id          INTEGER PRIMARY KEY,           -- hash of (domain, family)
     run         INTEGER NOT NULL,
-    domain      TEXT NOT NULL,
+    domain      TEXT NOT NULL,                 -- '' for a unit of a cap
     family      TEXT NOT NULL,
     error       TEXT NOT NULL,
     spare       TEXT NOT NULL                  -- JSON list of the keys that had been released before
@@ -389,7 +402,8 @@ OWN_INDEXES = ("idx_pages_hash", "idx_links_to", "idx_pages_domain_id")  # what 
 READING_VIEWS = {
     "v_pages": """
 CREATE VIEW IF NOT EXISTS v_pages AS
-SELECT p.id, p.url, p.domain, d.class, p.state, p.depth, p.origin, p.title, p.status_code, p.content_type,
+SELECT p.id, p.url, p.domain, coalesce(p.class, d.class) AS class, p.page_type, p.state, p.depth, p.origin, p.title,
+       p.status_code, p.content_type,
        p.error_message, p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at,
        p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run,
        f.content_hash, f.stored, f.bytes, f.description, f.language, f.canonical, f.heading, f.link_count, f.text_hash

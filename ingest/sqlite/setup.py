@@ -18,6 +18,7 @@ from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN
 from ingest.sqlite.run_rows import count_figures, last_run
 from ingest.sqlite.schema import (
     FROM_FORMAT_4,
+    FROM_FORMAT_5,
     READING_INDEXES,
     READING_VIEWS,
     SINCE_FORMAT_2,
@@ -28,13 +29,11 @@ from ingest.sqlite.schema import (
 )
 
 _ROWS = 20_000  # of the index, at a time
-_FROM_4 = SINCE_FORMAT_4 + FROM_FORMAT_4 + SINCE_FORMAT_5
-_UPGRADES = {
-    "2": SINCE_FORMAT_2 + SINCE_FORMAT_3 + _FROM_4,
-    "3": SINCE_FORMAT_3 + _FROM_4,
-    "4": _FROM_4,
-    "5": SINCE_FORMAT_5,
-}
+_FROM_5 = SINCE_FORMAT_5 + FROM_FORMAT_5
+_FROM_4 = SINCE_FORMAT_4 + FROM_FORMAT_4 + _FROM_5
+_FROM_3 = SINCE_FORMAT_3 + _FROM_4
+_UPGRADES = {"2": SINCE_FORMAT_2 + _FROM_3, "3": _FROM_3, "4": _FROM_4, "5": _FROM_5}
+_WITHOUT_FIGURES = ("2", "3")  # formats
 _INDEX = f"""
 SELECT url_hash, reach, (domain_id << 4) | ((origin NOT IN ('linked', 'seed')) << 3) |
        CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED}
@@ -66,7 +65,7 @@ def prepare_tables(db: sqlite3.Connection, path: Path, config: Config) -> bool:
     if version in _UPGRADES:
         db.executescript("BEGIN;" + _UPGRADES[version])
         run, status = last_run(db)
-        if status == "completed" and version in ("2", "3"):  # its figures can be counted; those of earlier runs cannot
+        if status == "completed" and version in _WITHOUT_FIGURES:  # they can be counted; those of earlier runs cannot
             count_figures(db, run)
         for name, sql in READING_VIEWS.items():  # those that are there, as they are now
             if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():

@@ -72,7 +72,7 @@ class Store:
         self._domains = DomainRows(self.db, self.classifier, self.distances)
         self._sums = DomainSums(self.db)
         self._transactions = Transactions(self.db, on_rollback=self._on_rollback)
-        origins = [entry.domain for entry in config.quality]
+        origins = [entry.name for entry in config.quality]
         with self.errors():
             self.is_fresh = setup.prepare_tables(self.db, path, config)
             setup.number_origins(self.db, origins)

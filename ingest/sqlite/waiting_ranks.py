@@ -31,7 +31,7 @@ def rank_waiting(db: sqlite3.Connection, config: Config, classifier: Classifier)
         for number, key, domain, depth, word in chunk:
             origin = Origin(word)
             kind = kind_of(key, domain, is_seed=origin is Origin.SEED)
-            klass = classifier.classify(domain).klass
+            klass = classifier.classify(domain).class_of(key)
             ranks.append((priority(depth, klass, origin.is_linked, kind, by_level=by_level), number))
         last = chunk[-1][0]
         db.executemany("UPDATE frontier SET priority = ? WHERE id = ?", ranks)

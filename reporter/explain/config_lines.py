@@ -15,6 +15,9 @@ _OTHER_TABLE = re.compile(r"\s*\[[^\[]")
 _DOMAIN = re.compile(r"""\s*["']?domain["']?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 
 
+_PATH = re.compile(_DOMAIN.pattern.replace("domain", "path"))
+
+
 class Ruling(TypedDict):
     """Members that the explanations of URLs and of domains share."""
 
@@ -26,16 +29,20 @@ class Ruling(TypedDict):
     config: str | None
 
 
-def ruling(config: Config, domain: str) -> Ruling:
-    """The class of a domain, and the entry that gives it."""
+def ruling(config: Config, domain: str, key: str | None = None) -> Ruling:
+    """The class of a domain, or of one of its pages, and the entry that gives it."""
     verdict = Classifier(config).classify(domain)
-    rule_list = LIST_NAMES.get(verdict.klass)
+    klass, rule = verdict.klass, verdict.rule
+    if key is not None and verdict.parts:
+        inside = verdict.origins_of(key)
+        klass, rule = verdict.class_of(key), config.quality[inside[0]].name if inside else None
+    rule_list = LIST_NAMES.get(klass)
     return Ruling(
         domain=domain,
-        klass=str(verdict.klass),
-        rule=verdict.rule,
+        klass=str(klass),
+        rule=rule,
         rule_list=rule_list,
-        rule_line=line_of(config.source, rule_list, verdict.rule) if rule_list and verdict.rule else None,
+        rule_line=line_of(config.source, rule_list, rule) if rule_list and rule else None,
         config=str(config.source) if config.source else None,
     )
 
@@ -48,15 +55,25 @@ def line_of(source: Path | None, list_name: str, pattern: str) -> int | None:
         text = source.read_text("utf-8-sig", errors="replace")
     except OSError:
         return None
-    table = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _TABLE.match(line):
-            table = header[1]
-        elif _OTHER_TABLE.match(line):
-            table = None
-        elif table == list_name and (found := _DOMAIN.match(line)) and _pattern(found[1] or found[2] or "") == pattern:
-            return number
+    table, domain, place, path = None, None, None, ""
+    for number, line in enumerate([*text.splitlines(), "[end]"], 1):
+        if (header := _TABLE.match(line)) or _OTHER_TABLE.match(line):
+            if place is not None and domain is not None and _entry_name(domain, path) == pattern:
+                return place
+            table, domain, place, path = header[1] if header else None, None, None, ""
+        elif table == list_name and (found := _DOMAIN.match(line)):
+            domain, place = _pattern(found[1] or found[2] or ""), number
+        elif table == list_name and (found := _PATH.match(line)):
+            path = found[1] or found[2] or ""
     return None
+
+
+def _entry_name(domain: str, path: str) -> str:
+    """The name of an entry, as depths have it."""
+    try:
+        return f"{domain}{checks.part_path(path)}/" if path else domain
+    except checks.Bad:
+        return domain
 
 
 def _pattern(value: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from crawler.model.shown_text import counted, domain_words, plain, unicode_domain
 from reporter.escape import json_text
+from reporter.explain.wording import entry_words
 from reporter.figures import Referrer, is_listed, whole_seconds
 
 VERSION = 1
@@ -129,7 +130,7 @@ def _class_words(facts: DomainExplanation) -> str:
     else:
         line = f":{facts.rule_line}" if facts.rule_line else ""
         where = f" ({PurePath(facts.config).name}{line})" if facts.config else ""
-        words = f'{facts.klass}, by [[{facts.rule_list}]] domain = "{facts.rule}"{where}'
+        words = f"{facts.klass}, by [[{facts.rule_list}]] {entry_words(facts.rule)}{where}"
     if facts.class_in_map and facts.class_in_map != facts.klass:
         words += f"\nin the map it is {facts.class_in_map}: the map was built under another config"
     return words

@@ -20,14 +20,16 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import domain_of, normalize, wire_of
+from crawler.rules.lists import Classifier, DomainClass
+from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from crawler.visit import robots
 from reporter.explain.config_lines import ruling
-from reporter.explain.facts import Explanation, LinkHere, OriginDepth, PathStep, Robots
+from reporter.explain.facts import Cap, Explanation, LinkHere, OriginDepth, PathStep, Robots
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
 from reporter.explain.turn import Turn, turn_of
-from reporter.queries import discovery_rows, one_page, overview, waiting_line
+from reporter.queries import discovery_rows, one_page, overview, page_rule_rows, waiting_line
 from reporter.queries.link_texts import link_contexts
 from reporter.queries.rows import DomainRow, PageRow
 
@@ -52,6 +54,8 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
     runs = overview.runs(reader) if reader else []
     wire = (page.wire_url or key) if page else wire_of(url)
     family = family_of(key, config.traps)
+    verdict = Classifier(config).classify(domain)
+    rules = PageRules(config)
     links, total = _links_here(reader, page, None if is_uncut else _LINKS)
     following = discovery_rows.next_page_of(reader, page.id) if reader and page else None
     entry = discovery_rows.sitemap_entry(reader, page.id) if reader and page else None
@@ -59,8 +63,8 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
         url=url,
         key=key,
         wire=wire,
-        **ruling(config, domain),
-        class_in_map=row[0].klass if row else None,
+        **ruling(config, domain, key),
+        class_in_map=(page.klass if page and page.klass else row[0].klass) if row else None,
         is_known=page is not None,
         newest_run=runs[-1].id if runs else None,
         state=page.state if page else None,
@@ -97,8 +101,22 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
         lastmod=entry[1] if entry else None,
         next_page=following[0] if following else None,
         next_by=following[1] if following else None,
+        page_type=page.page_type if page else rules.type_of(key),
+        scope=str(scope) if (scope := rules.scope_rule(key, domain)) is not None else None,
+        caps=_caps(reader, rules, key, runs[-1].id if runs else 0),
+        is_outside_parts=verdict.klass is DomainClass.QUALITY and verdict.class_of(key) is not verdict.klass,
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))
+
+
+def _caps(reader: MapReader | None, rules: PageRules, key: str, run: int) -> tuple[Cap, ...]:
+    return tuple(
+        Cap(
+            *(unit.rule.name, unit.rule.per, unit.value, unit.rule.max_pages),
+            page_rule_rows.cap_visits(reader, unit.number, run) if reader else 0,
+        )
+        for unit in rules.caps_of(key)
+    )
 
 
 def _turn(

@@ -47,6 +47,17 @@ class LinkHere:
 
 
 @dataclass(frozen=True, slots=True)
+class Cap:
+    """A [[cap]] that the page is under, and the visits of its unit in the newest run."""
+
+    name: str
+    per: str
+    value: str
+    max_pages: int
+    visits: int
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that is known. Fields that only a page in the map has are None or empty for a URL never seen."""
 
@@ -94,6 +105,10 @@ class Explanation:
     lastmod: str | None = None  # as that sitemap says
     next_page: str | None = None  # the next page of its list
     next_by: str | None = None  # by what evidence: rel | address
+    page_type: str | None = None
+    scope: str | None = None  # the rule that puts it out of scope
+    caps: tuple[Cap, ...] = ()
+    is_outside_parts: bool = False  # its domain is quality in part, and it is in none of the parts
 
     def json(self) -> str:
         fields = asdict(self)

@@ -44,6 +44,8 @@ _BY_SLUG = {
     "redirect-limit": "The site must shorten its chain of redirects (10 are followed).",
     "bad-redirect": "The site must redirect to a URL that can be requested.",
     "content-mismatch": "Nothing: it is not an HTML page.",
+    "out-of-scope": "The rule that puts it out of scope must be changed: `sumi-ripple check-url` tries a new one.",
+    "cap-reached": "max-pages of the [[cap]] must be raised; the next run counts anew.",
 }
 
 
@@ -76,6 +78,8 @@ def _listed(config: Config, facts: Explanation) -> list[str]:
 
 
 def _unseen(config: Config, facts: Explanation) -> list[str]:
+    if facts.scope:
+        return ["It would be recorded and not requested: it is out of scope.", _BY_SLUG["out-of-scope"]]
     if facts.trap:
         return ["It would be recorded and not requested: its URL has the shape of a trap.", _trap(config, facts.trap)]
     if facts.robots.allowed is False:
@@ -138,6 +142,8 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
         return [
             f"max-depth must be {nearest} or more (it is {config.crawler.max_depth}), or a nearer page must link to it."
         ]
+    if state == PageState.DISCOVERED and slug in _BY_SLUG:
+        return [_BY_SLUG[slug]]
     if state == PageState.DISCOVERED:
         return [
             "A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)"
@@ -166,12 +172,16 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
 
 
 def _budget_key(config: Config, facts: Explanation) -> str:
-    has_own = facts.klass != "quality" and config.crawler.discovered_domain_requests is not None
+    has_own = (
+        facts.klass != "quality"
+        and not facts.is_outside_parts
+        and config.crawler.discovered_domain_requests is not None
+    )
     return "discovered-domain-requests" if has_own else "max-domain-requests"
 
 
 def _budget_words(config: Config, facts: Explanation) -> str:
-    budget = config.crawler.budget(is_quality=facts.klass == "quality")
+    budget = config.crawler.budget(is_quality=facts.klass == "quality" or facts.is_outside_parts)
     return f"{_budget_key(config, facts)} must be more than {budget:,}"
 
 

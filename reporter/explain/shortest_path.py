@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crawler.database.format import LINK_FOLLOWED, LINK_REDIRECT
 from crawler.database.reader import MapReader
-from crawler.rules.lists import matches
+from crawler.rules.lists import is_below, matches
 from reporter.queries import one_page
 from reporter.queries.rows import PageRow
 
@@ -62,7 +62,7 @@ def _nearest_entry(
     while waiting:
         here = waiting.popleft()
         source = None if depth == 0 else _linked_from(reader, here, origin, depth - 1, run)
-        if source is not None or (depth == 0 and matches(pattern, here.domain)):
+        if source is not None or (depth == 0 and _is_inside(pattern, here)):
             return _chain(came_from, here.id, page.id), source
         for number in one_page.redirects_here(reader, here.id):
             if (
@@ -75,6 +75,12 @@ def _nearest_entry(
                     came_from[number] = here.id
                     waiting.append(before)
     return None
+
+
+def _is_inside(entry: str, page: PageRow) -> bool:
+    """Is the page inside this quality entry, which may be a part of a site?"""
+    pattern, slash, path = entry.partition("/")
+    return matches(pattern, page.domain) and (not slash or is_below(slash + path.removesuffix("/"), page.url))
 
 
 def _chain(came_from: dict[int, int | None], entry: int, page: int) -> list[int]:

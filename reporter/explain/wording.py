@@ -10,7 +10,7 @@ from crawler.model.shown_text import counted, domain_words, plain, text_words, u
 from reporter.figures import is_listed, whole_seconds
 
 if TYPE_CHECKING:
-    from reporter.explain.facts import Explanation
+    from reporter.explain.facts import Cap, Explanation
 
 _LINKS_SHOWN = 6  # pages that link here
 
@@ -25,10 +25,16 @@ def in_words(facts: Explanation, *, is_uncut: bool = False) -> str:
         rows += [*_known_rows(facts), ("linked from", _links_words(facts, None if is_uncut else _LINKS_SHOWN))]
     else:
         rows.append(("state", "never seen" if facts.newest_run else "never seen: nothing has been crawled yet"))
-        if facts.trap:
+        if facts.scope:
+            rows.append(("scope", f"out of scope: {text_words(facts.scope, 200)}"))
+        elif facts.trap:
             rows.append(("trap", text_words(facts.trap)))
         elif facts.family_closed:
             rows.append(("trap", text_words(facts.family_closed)))
+    if facts.page_type:
+        rows.append(("page type", plain(facts.page_type)))
+    if facts.caps:
+        rows.append(("caps", "\n".join(_cap_words(cap) for cap in facts.caps)))
     rows.append(("robots.txt", _robots_words(facts)))
     lines = [url_words(facts.key)]
     for name, value in rows:
@@ -40,15 +46,23 @@ def in_words(facts: Explanation, *, is_uncut: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def entry_words(name: str) -> str:
+    """An entry of a list as the config has it."""
+    domain, slash, path = name.partition("/")
+    return f'domain = "{domain}"' + (f', path = "{slash}{path}"' if slash else "")
+
+
 def _class_words(facts: Explanation) -> str:
-    if facts.rule is None:
+    if facts.rule is None and facts.is_outside_parts:
+        words = f"{facts.klass}: only other parts of {domain_words(facts.domain)} are in the quality list"
+    elif facts.rule is None:
         words = f"{facts.klass}: {domain_words(facts.domain)} is in none of the lists"
     else:
         where = ""
         if facts.config:
             line = f":{facts.rule_line}" if facts.rule_line else ""
             where = f" ({PurePath(facts.config).name}{line})"
-        words = f'{facts.klass}, by [[{facts.rule_list}]] domain = "{facts.rule}"{where}'
+        words = f"{facts.klass}, by [[{facts.rule_list}]] {entry_words(facts.rule)}{where}"
     if facts.class_in_map and facts.class_in_map != facts.klass:
         words += f"\nin the map it is {facts.class_in_map}: the map was built under another config"
     return words
@@ -129,6 +143,11 @@ def _links_words(facts: Explanation, most: int | None) -> str:
     if facts.linked_from_total > len(shown):
         lines.append(f"... and {counted(facts.linked_from_total - len(shown), 'more page')}: explain --all")
     return "\n".join(lines)
+
+
+def _cap_words(cap: Cap) -> str:
+    of = f" for {plain(cap.value, 100)}" if cap.per else ""
+    return f"{cap.name}: {cap.visits:,} of {counted(cap.max_pages, 'visit')}{of} in the newest run"
 
 
 def _robots_words(facts: Explanation) -> str:

@@ -59,6 +59,7 @@ class PageGraph:
             ("validation", "string"),
             ("rejection_reason", "string"),
             ("origin", "string"),
+            ("page_type", "string"),
             *_NOTES,
         ),
         edge=(
@@ -77,12 +78,12 @@ class PageGraph:
     def nodes(self) -> Iterator[Node]:
         depths, in_degrees = _Depths(self._rows.depths()), _InDegrees(self._rows.in_degrees())
         for number, url, domain, title, state, klass, depth, *rest, out_degree in self._rows.pages():
-            status, first, last, error, redirect, content_type, visited_at, truncated, word, reason, origin = rest
+            status, first, last, error, redirect, content_type, visited_at, truncated, word, reason, *more = rest
             in_degree = in_degrees.of(number)
             values = (
                 *(url, domain, title, state, klass, depth, depths.of(number), status, first, last),
                 *(error, redirect, content_type, visited_at, truncated, in_degree, out_degree, word, reason),
-                origin,
+                *more,
                 *_note_of(self._notes, domain),
             )
             yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))

@@ -13,6 +13,7 @@ from reporter.queries.discovery_rows import origin_column
 from reporter.queries.domain_links import domains_around
 from reporter.queries.link_texts import has_link_texts
 from reporter.queries.one_page import has_reverse_index, judgement_columns, truncated_column
+from reporter.queries.page_rule_rows import has_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +46,31 @@ class ExportRows:
     def __init__(self, reader: MapReader, filters: Filters) -> None:
         self._reader = reader
         self._filters = filters
+        self._has_rules = reader.has_column("pages", "page_type")
+        self._is_by_part = bool(filters.classes) and has_parts(reader)
         self._is_by_domain = self._note_domains()
 
     def pages(self) -> Iterator[tuple[Any, ...]]:
         """Pages by id.
 
         (id, URL, domain, title, state, class, depth, status, first run, last run, error, URL of its redirect, content
-        type, time of the visit, was it cut short?, validation, rejection reason, origin, number of links on it)
+        type, time of the visit, was it cut short?, validation, rejection reason, origin, type, number of links on it)
         """
         condition, values = self._page_condition("p")
         return self._reader.rows(
-            "SELECT p.id, p.url, p.domain, p.title, p.state, d.class, p.depth, p.status_code, p.discovered_run,"
+            "SELECT p.id, p.url, p.domain, p.title, p.state,"
+            f" {self._class('p', 'd')}, p.depth, p.status_code, p.discovered_run,"
             " p.seen_run, p.error_message, (SELECT url FROM pages WHERE id = p.redirect_to), p.content_type,"
             f" p.visited_at, {truncated_column(self._reader)}, {judgement_columns(self._reader)},"
-            f" {origin_column(self._reader, 'p')},"
+            f" {origin_column(self._reader, 'p')}, {'p.page_type' if self._has_rules else 'NULL'},"
             f" (SELECT count(*) FROM links WHERE id {pairs_of('p.id')})"
             " FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id"
             f" {'WHERE ' + condition if condition else ''} ORDER BY p.id",
             values,
         )
+
+    def _class(self, page: str, domain: str) -> str:
+        return f"coalesce({page}.class, {domain}.class)" if self._has_rules else f"{domain}.class"
 
     def in_degrees(self) -> Iterator[tuple[int, int]]:
         """(page id, pages of the whole map that link there), by page. Pages without such links may be left out."""
@@ -146,8 +153,9 @@ class ExportRows:
             self._reader.note_many("INSERT INTO temp.around VALUES (?)", [(number,) for number in sorted(near)])
             conditions.append("id IN (SELECT id FROM temp.around)")
         if filters.classes:
-            conditions.append(f"class IN ({','.join('?' * len(filters.classes))})")
-            values += filters.classes
+            classes = (*filters.classes, "quality") if self._is_by_part else filters.classes
+            conditions.append(f"class IN ({','.join('?' * len(classes))})")
+            values += classes
         if filters.domain is not None:
             base = filters.domain.lower().removeprefix("*.")
             if filters.domain.startswith("*."):
@@ -171,6 +179,10 @@ class ExportRows:
         parts, values = list[str](), list[object]()
         if self._is_by_domain:
             parts.append(f"{alias}.domain_id IN (SELECT id FROM temp.passing)")
+        if self._is_by_part:  # of domains that are quality in part, some pages are not
+            known = f"(SELECT class FROM domain_states WHERE id = {alias}.domain_id)"
+            parts.append(f"coalesce({alias}.class, {known}) IN ({','.join('?' * len(filters.classes))})")
+            values += filters.classes
         if filters.depth is not None:
             parts.append(f"{alias}.depth <= ?")
             values.append(filters.depth)

@@ -8,6 +8,7 @@ from crawler.database.ids import ORIGIN_LOW, depth_id, depths_of_page, pair_id, 
 from crawler.database.reader import MapReader
 from crawler.model.urls import hash64
 from reporter.queries.domain_links import linking_domains
+from reporter.queries.page_rule_rows import rule_columns
 from reporter.queries.rows import DOMAIN_COLUMNS, DomainRow, PageRow
 
 _PAGE = (
@@ -44,7 +45,7 @@ def judgement_columns(reader: MapReader) -> str:
 
 
 def _page_sql(reader: MapReader) -> str:
-    return f"{_PAGE}, {truncated_column(reader)}, {judgement_columns(reader)} FROM pages"
+    return f"{_PAGE}, {truncated_column(reader)}, {judgement_columns(reader)}, {rule_columns(reader)} FROM pages"
 
 
 def urls_of(reader: MapReader, pages: Iterable[int]) -> dict[int, tuple[str, str, int | None, str | None]]:

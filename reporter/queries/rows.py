@@ -57,6 +57,8 @@ class PageRow(NamedTuple):
     truncated: int
     validation: str | None
     rejection_reason: str | None
+    page_type: str | None = None
+    klass: str | None = None  # None: that of its domain
 
 
 class SeedRow(NamedTuple):

@@ -58,6 +58,9 @@ def summary(figures: Figures, version: str, name: str, notes: Sequence[EntryNote
         _links_to_mend(figures, name),
         _closed(figures, name),
         _breakers(figures, name),
+        _page_types(figures, name),
+        _scope(figures, name),
+        _caps(figures, name),
         _traps(figures, name),
         _rejected(figures, name),
         _cut(figures, name),
@@ -122,6 +125,7 @@ def _overall(figures: Figures) -> str:
         ("Beyond the Depth Limit", overall.beyond_max_depth),
         ("Over a Domain's Budget", overall.over_budget),
         ("Found, Not Followed", overall.not_followed),
+        ("Out of Scope", overall.out_of_scope),
     ]
     rows += [(name, count) for name, count in extra if count]
     rows.append(("Pages Known", overall.urls_known))
@@ -339,6 +343,37 @@ def _traps(figures: Figures, name: str) -> str:
     ]
     text = "## Trap Warnings\n\n" + table(("Domain", "URLs", "What Stopped Them", "Pages"), rows, "lllr")
     return text + _showing(len(rows), len(figures.traps), f"stats {name} --json")
+
+
+def _page_types(figures: Figures, name: str) -> str:
+    if not figures.page_types:
+        return ""
+    rows = [
+        (code(row.name) if row.name else "none of them", f"{row.crawled:,}", f"{row.known:,}")
+        for row in figures.page_types[: 2 * TOP]
+    ]
+    text = "## Page Types\n\n" + table(("Type", "Pages Crawled", "Pages Known"), rows, "lrr")
+    return text + _showing(len(rows), len(figures.page_types), f"stats {name} --by type --all")
+
+
+def _scope(figures: Figures, name: str) -> str:
+    if not figures.scope:
+        return ""
+    rows = [(code(text_words(row.rule)), f"{row.pages:,}") for row in figures.scope[:TOP]]
+    text = "## Out of Scope\n\nPages that were found and, by a rule of the config, not visited.\n\n"
+    text += table(("Rule", "Pages"), rows, "lr")
+    return text + _showing(len(rows), len(figures.scope), f"stats {name} --by scope --all")
+
+
+def _caps(figures: Figures, name: str) -> str:
+    if not figures.caps:
+        return ""
+    rows = [
+        (code(row.name), code(text_words(row.value)) if row.value else "all of them", f"{row.pages:,}")
+        for row in figures.caps[:TOP]
+    ]
+    text = "## Caps Reached\n\n" + table(("Cap", "For", "Pages Left Out"), rows, "llr")
+    return text + _showing(len(rows), len(figures.caps), f"stats {name} --by cap --all")
 
 
 def _rejected(figures: Figures, name: str) -> str:

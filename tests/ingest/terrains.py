@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
-from crawler.model.settings import Config, CrawlerSettings, DiscoverySettings, OutputSettings, QualityEntry
+from crawler.model.settings import (
+    CapRule,
+    Config,
+    CrawlerSettings,
+    DiscoverySettings,
+    OutputSettings,
+    QualityEntry,
+    ScopeSettings,
+)
+from crawler.rules.page_rules import CapUnit, rule_text
 from ingest.apply import MapUpdater
 from ingest.sqlite.store import Store
 
@@ -18,7 +28,21 @@ AT = "2026-01-01T00:00:00.000Z"
 HOSTS = ["qa.test", "qb.test", "sub.qb.test", "bad.test", "x.stub.test", "one.test", "two.test"]
 
 
-def config(folder: Path, max_depth: int = 2) -> Config:
+def config(folder: Path, max_depth: int = 2, terrain: Terrain | None = None) -> Config:
+    """`terrain`: with its scope, its part of a site and its caps."""
+    plain = _plain_config(folder, max_depth)
+    if terrain is None:
+        return plain
+    part = [QualityEntry("one.test", (terrain.part,), "/" + terrain.part.rpartition("/")[2])] if terrain.part else []
+    return replace(
+        plain,
+        quality=(*plain.quality, *part),
+        scope=ScopeSettings(deny=tuple(f"^{key}$" for key in sorted(terrain.denied))),
+        caps=CAPS if terrain.caps else (),
+    )
+
+
+def _plain_config(folder: Path, max_depth: int) -> Config:
     return Config(
         crawler=CrawlerSettings(max_depth=max_depth),
         output=OutputSettings(folder / "map.db", folder / "summary.md"),
@@ -42,6 +66,13 @@ class Terrain:
     closers: dict[str, Closure] = field(default_factory=dict)  # page → what its visit says of the whole domain
     families: dict[str, set[str]] = field(default_factory=dict)  # domain whose numbered pages had their share → spared
     unvisited: set[str] = field(default_factory=set)  # pages of such domains that no visit reached
+    denied: set[str] = field(default_factory=set)  # out of scope
+    part: str = ""  # a page of one.test that is a quality entry by itself
+    caps: dict[str, set[str]] = field(default_factory=dict)  # name of a cap that is reached → spared
+
+
+# Pages of two.test are under both; whichever is reached first, "odd" counts.
+CAPS = (CapRule("two", "^https://two[.]test/", 5000), CapRule("odd", "^https://(?:one|two)[.]test/[13579]$", 5000))
 
 
 def domain(key: str) -> str:
@@ -80,6 +111,20 @@ def terrains(draw: st.DrawFn, size: int = 6) -> Terrain:
     return terrain
 
 
+@st.composite
+def ruled_terrains(draw: st.DrawFn, size: int = 6) -> Terrain:
+    """The same with rules about single pages: scope, a part of a site, caps."""
+    terrain = draw(terrains(size))
+    keys = sorted(terrain.pages)
+    terrain.denied = set(draw(st.lists(st.sampled_from(keys), max_size=6)))
+    terrain.part = draw(st.sampled_from(["", *(key for key in keys if domain(key) == "one.test")]))
+    for cap in draw(st.lists(st.sampled_from(CAPS), unique=True)):
+        mine = [key for key in keys if re.search(cap.pattern, key)]
+        terrain.caps[cap.name] = set(draw(st.lists(st.sampled_from(mine), max_size=3))) if mine else set()
+        terrain.unvisited |= set(draw(st.lists(st.sampled_from(mine), unique=True))) if mine else set()
+    return terrain
+
+
 # The last one was made under a smaller budget than the rules of these tests give: it does not count.
 _CLOSURES = st.sampled_from(
     [
@@ -105,8 +150,10 @@ def is_listed(key: str) -> str | None:
     return "stubbed" if host.endswith("stub.test") else None
 
 
-def origins_of(key: str) -> set[str]:
+def origins_of(key: str, terrain: Terrain) -> set[str]:
     host = domain(key)
+    if key == terrain.part:
+        return {f"{key.removeprefix('https://')}/"}
     if host == "qa.test":
         return {"qa.test"}
     return {"*.qb.test"} if host == "qb.test" or host.endswith(".qb.test") else set()
@@ -142,6 +189,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
         near = nearest(key)
         return (
             is_listed(key) is None
+            and key not in terrain.denied
             and near is not None
             and near <= max_depth
             and hops[key] <= 10
@@ -149,11 +197,11 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
             and key not in terrain.unvisited
         )
 
-    seen = {"https://qa.test/0", "https://qb.test/0"}
+    seen = {"https://qa.test/0", "https://qb.test/0"} | ({terrain.part} if terrain.part else set())
     seeds = frozenset(seen)
     for key in seen:
         hops[key] = 0
-        for origin in origins_of(key):
+        for origin in origins_of(key, terrain):
             lower(key, origin, 0)
     changed = True
     while changed:
@@ -174,7 +222,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
                         hops[target] = passed
                         changed = True
                     if is_listed(target) is None:
-                        for origin in origins_of(target):
+                        for origin in origins_of(target, terrain):
                             changed |= lower(target, origin, 0)
                     for (k, origin), depth in sorted(depths.items()):
                         if k == key and depth <= max_depth:
@@ -192,7 +240,7 @@ def read_plainly(terrain: Terrain, max_depth: int) -> Reading:
         links := _links(terrain, seen, is_visited),
         _references(links, seen),
         {
-            key: 8 * (nearest(key) or 0) + (0 if origins_of(key) else 4) + (0 if key in seeds else 1)
+            key: 8 * (nearest(key) or 0) + (0 if origins_of(key, terrain) else 4) + (0 if key in seeds else 1)
             for key in seen
             if state(key)[0] == "queued"
         },
@@ -245,6 +293,8 @@ def _references(links: set[tuple[str, str, int]], seen: set[str]) -> dict[str, t
 def _state(key, terrain, near, is_visited, redirects, max_depth, closed, too_far) -> tuple:
     if listed := is_listed(key):
         return listed, None
+    if key in terrain.denied:
+        return "discovered", "out-of-scope"
     if near is None:
         return "discovered", None
     if near > max_depth:
@@ -267,6 +317,9 @@ def _state(key, terrain, near, is_visited, redirects, max_depth, closed, too_far
         return "processed", None
     if key not in terrain.families.get(domain(key), {key}):
         return "failed", "trap-similar-paths"
+    for cap in CAPS:
+        if key not in terrain.caps.get(cap.name, {key}) and re.search(cap.pattern, key):
+            return "failed", "cap-reached"
     return _CLOSED_AS.get(closed.get(domain(key)), ("queued", None))
 
 
@@ -283,6 +336,10 @@ def results_of(terrain: Terrain, reading: Reading, run: int = 1) -> list[Result]
     for host, spared in terrain.families.items():
         error = "trap-similar-paths: had its share"
         results.append(FamilyEvent(run, host, AT, f"{host}/#", error, 5000, tuple(sorted(spared))))
+    for cap in CAPS:
+        if cap.name in terrain.caps:
+            unit, spare = CapUnit(cap, ""), tuple(sorted(terrain.caps[cap.name]))
+            results.append(FamilyEvent(run, "", AT, unit.family, unit.error, 5000, spare, rule_text(cap)))
     return results
 
 

@@ -21,6 +21,7 @@ from tests.ingest.terrains import (
     read_database,
     read_plainly,
     results_of,
+    ruled_terrains,
     terrains,
 )
 
@@ -41,6 +42,35 @@ def test_any_order_of_arrival_gives_the_plain_reading(data: st.DataObject) -> No
     with tempfile.TemporaryDirectory() as folder:
         path = ingest_all(config(Path(folder), max_depth), [*results, *again], batch)
         assert read_database(path) == expected
+
+
+@_SETTINGS
+@given(st.data())
+def test_any_order_gives_the_plain_reading_under_scope_parts_and_caps(data: st.DataObject) -> None:
+    """Over restarts too: what puts a page out of scope, and the units of caps, are known again by a new process."""
+    terrain = data.draw(ruled_terrains())
+    max_depth = data.draw(st.integers(0, 3))
+    expected = read_plainly(terrain, max_depth)
+    results = data.draw(st.permutations(results_of(terrain, expected)))
+    again = data.draw(st.lists(st.sampled_from(results), max_size=3)) if results else []
+    batch = data.draw(st.sampled_from([1, 2, 5, 100]))
+    with tempfile.TemporaryDirectory() as folder:
+        rules = config(Path(folder), max_depth, terrain)
+        path = ingest_all(rules, [*results, *again], batch, forgetful=data.draw(st.booleans()))
+        assert read_database(path) == expected
+
+
+@_FEWER
+@given(st.data())
+def test_results_of_pages_that_went_out_of_scope_change_nothing(data: st.DataObject) -> None:
+    """A rule that came after the crawl: replayed under it, in any order, its pages are as if never visited."""
+    terrain = data.draw(terrains())
+    recorded = read_plainly(terrain, 2)
+    results = data.draw(st.permutations(results_of(terrain, recorded)))
+    terrain.denied = set(data.draw(st.lists(st.sampled_from(sorted(terrain.pages)), max_size=6)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = ingest_all(config(Path(folder), 2, terrain), list(results), data.draw(st.sampled_from([1, 4])))
+        assert read_database(path) == read_plainly(terrain, 2)
 
 
 @_FEWER

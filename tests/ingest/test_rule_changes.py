@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crawler.database.digest import digest
 from crawler.model import recorded_settings
 from crawler.model.records import RunEvent
-from crawler.model.settings import Config, QualityEntry
+from crawler.model.settings import CapRule, Config, PageTypeRule, QualityEntry, ScopeSettings
 from ingest.replay import replay
 from ingest.rule_changes import can_differ, changed_rules
 from ingest.sqlite.store import Store
@@ -39,6 +39,8 @@ HARMLESS = {
     "a larger budget that no domain has used up": lambda rules: with_crawler(rules, max_domain_requests=9999),
     "a longer pause that no domain asked for": lambda rules: with_crawler(rules, max_crawl_delay=999_999),
     "a trap limit that no URL comes near": lambda rules: replace(rules, traps=replace(rules.traps, max_url_length=999)),
+    "a rule that no URL matches": lambda rules: replace(rules, scope=ScopeSettings(deny=("/never/",))),
+    "a type that no page is of": lambda rules: replace(rules, page_types=(PageTypeRule("odd", "/never/"),)),
 }
 HARMFUL = {
     "crawler.max-depth: 2 → 1": lambda rules: with_crawler(rules, max_depth=1),
@@ -49,6 +51,16 @@ HARMFUL = {
     ),
     "traps.max-url-length: 2000 → 5": lambda rules: replace(rules, traps=replace(rules.traps, max_url_length=5)),
     "crawler.obey-nofollow: true → false": lambda rules: with_crawler(rules, obey_nofollow=False),
+    "scope.deny: + one[.]test": lambda rules: replace(rules, scope=ScopeSettings(deny=("one[.]test",))),
+    'page-type: + {"name":"far","pattern":"one[.]test"}': lambda rules: replace(
+        rules, page_types=(PageTypeRule("far", "one[.]test"),)
+    ),
+    'cap: + {"name":"all","pattern":"one","max_pages":1,"per":""}': lambda rules: replace(
+        rules, caps=(CapRule("all", "one", 1),)
+    ),
+    "quality: + one.test/1/ from https://one.test/1/": lambda rules: replace(
+        rules, quality=(*rules.quality, QualityEntry("one.test", ("https://one.test/1/",), "/1"))
+    ),
 }
 
 

@@ -49,6 +49,9 @@ def test_each_view_has_its_list_and_the_overall_figures(database: Path, by: str)
             "link": {"links"},
             "cut": {"cut_pages"},
             "rejection": {"rejections", "rejected"},
+            "type": {"page_types"},
+            "scope": {"scope"},
+            "cap": {"caps"},
         }[by]
     )
 
