@@ -17,7 +17,7 @@ from typing import get_args
 from crawler.database.map_errors import StoreError
 from crawler.model.errors import SumiError
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
-from crawler.model.records import PageResult, Result, RunEvent
+from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
 from crawler.workspace.atomic import sync_file
 from crawler.workspace.door import LogFolder, ResultLogs, Workspace
@@ -33,6 +33,7 @@ BATCH = 2000
 CHARACTERS = 8 * MOST_CHARACTERS  # of addresses in a batch
 _RESULTS = get_args(Result)
 Progress = Callable[[int, int], None]  # (bytes read, bytes in all)
+Renew = Callable[[PageResult], PageResult]  # the result of a visit as it would be today
 
 
 class ReplayError(SumiError):
@@ -79,12 +80,14 @@ def replay(
     compare: Path | None = None,
     logs: LogFolder | None = None,
     is_redrawn: bool = False,
+    renew: Renew | None = None,
 ) -> ReplayReport:
     """Build the map of the workspace's result spools in a new database.
 
     `logs`: write the page logs that the config asks for there. `is_redrawn`: both will take the place of others.
     `until` leaves out results recorded after that time (RFC 3339), `run` those of all other runs. With `compare`, the
-    report lists the differences from that map. A crawl can go on from the new map.
+    report lists the differences from that map. `renew` changes the results of visits before they are applied. A crawl
+    can go on from the new map.
     """
     if into.exists():
         raise ReplayError(f"{into} exists already; name a file that does not, replay never overwrites a map")
@@ -99,7 +102,7 @@ def replay(
     ends = {writer: results.end(writer) for writer in writers}
     scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
     try:
-        report = _build(config, workspace, scratch, ends, until, run, progress, compare, logs, is_redrawn)
+        report = _build(config, workspace, scratch, ends, until, run, progress, compare, logs, is_redrawn, renew)
         for suffix in ("-wal", "-shm"):
             scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
         sync_file(scratch)  # no part of it has been made durable yet
@@ -145,6 +148,7 @@ def _build(
     compare: Path | None,
     logs: LogFolder | None,
     is_redrawn: bool,
+    renew: Renew | None,
 ) -> ReplayReport:
     results = workspace.results
     store = Store(path, config)
@@ -168,6 +172,9 @@ def _build(
             if result.run not in recorded and result.run > max(updater.run, 0) + 1 and updater.run:
                 strays += 1  # of a run that the scheduler never started: the ingest sets such a result aside
                 continue
+            if renew is not None and isinstance(result, PageResult):
+                result = renew(result)
+                line = dump(result)
             batch.append((result, line))
             if isinstance(result, PageResult):
                 characters += weight_of(result.base or "", result.hrefs, longest, result.texts)

@@ -58,7 +58,9 @@ ALLOWED: dict[str, set[str]] = {
             "crawler.database",
         ),
     },
-    "crawler.keep": {"crawler.model", "crawler.config", "crawler.workspace", "crawler.database"},
+    "crawler.keep": {
+        *("crawler.model", "crawler.config", "crawler.visit", "crawler.store", "crawler.workspace", "crawler.database"),
+    },
     "crawler.demo": {"crawler.workspace"},
     "crawler.cli": {"crawler.model"},
     "ingest.rules": {"crawler.model", "crawler.rules", "crawler.database"},
@@ -91,7 +93,7 @@ ALLOWED: dict[str, set[str]] = {
         *("reporter.export", "reporter.map", "reporter.atlas"),
     },
     "reporter.export": {
-        *("crawler.model", "crawler.rules", "crawler.config", "crawler.workspace", "crawler.database"),
+        *("crawler.model", "crawler.rules", "crawler.config", "crawler.store", "crawler.workspace", "crawler.database"),
         *("reporter", "reporter.queries"),
     },
 }
@@ -152,6 +154,7 @@ PURE_MODULES = {
     "reporter.explain.url_check",
     "reporter.explain.wording",
     "reporter.export.formats",
+    "reporter.export.warc_records",
     "reporter.figures",
     "reporter.map.communities",
     "reporter.map.kept_places",

@@ -100,8 +100,9 @@ def prune(
         list[str] | None,
         typer.Argument(
             metavar="[KIND]... [CONFIG]",
-            help="Only these kinds: results, logs, quarantine, summaries, run-maps, aside. Results and aside go only "
-            "if they are named. And the config file, unless ./workspace was last crawled with it.",
+            help="Only these kinds: results, blobs, logs, quarantine, summaries, run-maps, aside. Results, blobs that "
+            "are needed, and aside go only if they are named. And the config file, unless ./workspace was last crawled "
+            "with it.",
             autocompletion=complete_config,
             show_default=False,
         ),
@@ -158,6 +159,7 @@ def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
     """What would go of these kinds, or of all, from every part of the crawl."""
     from functools import partial
 
+    from crawler.keep.old_blobs import prune_blobs
     from crawler.keep.prune import prune_workspace, require_limits, roll_up
     from crawler.workspace.opening import open_keeping
     from ingest.old_results import prune_results
@@ -167,6 +169,8 @@ def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
     if not kinds or "results" in kinds:
         rolling = partial(roll_up, open_keeping(config.workspace))
         found += prune_results(config, rolling, is_named="results" in kinds)
+    if not kinds or "blobs" in kinds:
+        found += prune_blobs(config, is_named="blobs" in kinds)
     return found
 
 

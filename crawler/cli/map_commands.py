@@ -20,10 +20,12 @@ from crawler.cli.options import (
     load_config,
     log_to_stderr,
     show,
+    version,
 )
 from crawler.model.errors import SumiError, UsageError
 
 if TYPE_CHECKING:
+    from crawler.keep.read_again import PagesReadAgain
     from crawler.model.settings import Config
     from reporter.explain.domain_facts import DomainExplanation
     from reporter.explain.facts import Explanation
@@ -208,6 +210,10 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    from_store: Annotated[
+        bool,
+        typer.Option("--from-store", help="Read stored pages again, with today's extraction and rules."),
+    ] = False,
     workspace: WorkspaceOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -227,6 +233,7 @@ def replay(
     if logs is not None and (logs.exists() or not loaded.logs.has_page_log):
         why = "exists already; name a new folder" if logs.exists() else "would stay empty: [logs] asks for no page log"
         raise UsageError(f"{logs} {why}")
+    renew = _pages_read_again(loaded) if from_store else None
     progress = Progress() if not quiet else None
     try:
         found = run_replay(
@@ -237,14 +244,28 @@ def replay(
             progress=progress,
             compare=live if compare and live.exists() else None,
             logs=open_log_folder(logs) if logs is not None else None,
+            renew=renew,
         )
     finally:
         if progress is not None:
             progress.end()
     if not quiet:
-        for line in found.lines():
+        for line in [*found.lines(), *(renew.lines() if renew else ())]:
             typer.echo(line)
         typer.echo(f"The map is in {into}" + (f", its logs are in {logs}" if logs is not None else ""))
+
+
+def _pages_read_again(config: Config) -> PagesReadAgain:
+    """Raises UsageError where nothing was ever stored."""
+    from crawler.keep.read_again import PagesReadAgain
+    from crawler.store.file_store import open_store
+
+    store = open_store(config)
+    if next(store.hashes(), None) is None:
+        raise UsageError(
+            f"no page is stored in {config.workspace}; [store] html = true keeps the pages of the next visits"
+        )
+    return PagesReadAgain(config, store)
 
 
 def _time(text: str) -> str:
@@ -456,7 +477,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="gexf, graphml, csv, jsonl or parquet. [default: by the ending of FILE, else jsonl]",
+            help="gexf, graphml, csv, jsonl, parquet or warc. [default: by the ending of FILE, else jsonl]",
             show_default=False,
         ),
     ] = None,
@@ -502,6 +523,19 @@ def export(
     ] = False,
 ) -> None:
     """Export the map for other tools: pages or domains, and the links between them."""
+    if format == "warc" or (format is None and target is not None and ".warc" in target.suffixes[-2:]):
+        unfit = [
+            name
+            for name, is_given in (
+                *(("--level", level != "page"), ("--depth", depth is not None), ("--class", bool(classes))),
+                *(("--state", bool(states)), ("--around", around is not None), ("--steps", steps is not None)),
+            )
+            if is_given
+        ]
+        if unfit:
+            raise UsageError(f"{unfit[0]} does not fit a WARC file, which takes --run and --domain alone")
+        _export_warc(config, target, run, domain, workspace)
+        return
     from crawler.model.shown_text import counted
     from crawler.rules.lists import EntryNotes
     from reporter.export.graph import FORMATS, Filters
@@ -541,6 +575,28 @@ def export(
         typer.echo(f"Wrote {counted(found.nodes, level)} and {counted(found.edges, 'link')} to {files}")
     else:
         sys.stdout.buffer.flush()
+
+
+def _export_warc(
+    config: Path, target: Path | None, run: int | None, domain: str | None, workspace: Path | None
+) -> None:
+    from crawler.model.shown_text import counted
+    from crawler.store.file_store import open_store
+    from reporter.export.warc import export_warc
+
+    if target is None:
+        raise UsageError("a WARC file has an index beside it: give it a file name that ends in .warc.gz")
+    if not is_config(config):
+        raise UsageError("a WARC file is made of results and stored pages: give the config file, not a database")
+    loaded = load_config(config, workspace)
+    program = f"Sumi-Ripple/{version()}"
+    made = export_warc(loaded, open_store(loaded), target, program, run=run, domain=domain)
+    files = " and ".join(str(path) for path in made.files)
+    typer.echo(f"Wrote {counted(made.responses, 'response')} and {counted(made.revisits, 'revisit')} to {files}")
+    if made.missing:
+        show(
+            f"{counted(made.missing, 'visit')} left out: the page is no longer in the store, or damaged there", err=True
+        )
 
 
 def draw_map(

@@ -170,6 +170,7 @@ _TABLES: dict[str, dict[str, Check]] = {
     },
     "retention": {
         "results": whole_number(0, U32, " of runs"),
+        "blobs": checks.seconds_or_none,
         "logs": checks.seconds_or_none,
         "quarantine": checks.seconds_or_none,
         "summaries": checks.seconds_or_none,

@@ -168,6 +168,7 @@ domain = "*.wiki.example"
 
 # [retention]                       # what `sumi-ripple prune` may remove; without a key, its kind is kept
 # results = 10                      # runs; goes only by name: `prune results`, because replay needs it
+# blobs = "30d"                     # stored pages; those that a revisit needs go only by name: `prune blobs`
 # logs = "7d"                       # their daily figures are rolled up before they go
 # quarantine = "30d"                # broken spool lines that were set aside
 # summaries = "90d"                 # of single runs; their figures stay

@@ -160,6 +160,7 @@ class RetentionSettings:
     """[retention]: lifetimes, which `sumi-ripple prune` applies. In seconds, results in runs. 0: it is kept."""
 
     results: int = 0  # those of so many runs are kept
+    blobs: int = 0  # stored pages, from the last visit that brought or confirmed them
     logs: int = 0
     quarantine: int = 0  # spool lines that were set aside
     summaries: int = 0  # of single runs

@@ -84,7 +84,7 @@ def export(
         if not isinstance(target, Path):
             return Exported(*_write(format, graph, [target]), ())
         paths = _table_paths(target, format) if format in TABLES else (target,)
-        streams = [files.enter_context(_replaced(path)) for path in paths]
+        streams = [files.enter_context(replaced(path)) for path in paths]
         return Exported(*_write(format, graph, streams), paths)
 
 
@@ -129,7 +129,7 @@ def _table_paths(target: Path, format: str) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[BinaryIO]:
+def replaced(path: Path) -> Iterator[BinaryIO]:
     """A stream whose content replaces the file once it is complete; if it is never complete, nothing happens."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from crawler.database.digest import digest, parts
+from crawler.database.ingest_progress import spool_positions
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.keep.restore import restore
@@ -20,6 +21,7 @@ from crawler.model.states import PageState
 from crawler.observe.audit import audit
 from crawler.store.file_store import FileStore
 from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.opening import open_workspace
 from ingest.replay import replay
 from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
@@ -277,6 +279,12 @@ def test_the_map_of_a_replay_can_be_crawled_on_from(served: Served, calm: Path, 
     assert parts(tmp_path / "deeper.db") == parts(calm / "sumi-ripple.db")
 
 
+def unapplied_bytes(folder: Path) -> int:
+    positions = spool_positions(folder / "sumi-ripple.db") or {}
+    results = open_workspace(folder / "workspace").results
+    return sum(results.reader(writer, cursor).unread_bytes() for writer, cursor in positions.items())
+
+
 def test_a_backup_of_a_crawl_under_load_goes_on_elsewhere_after_a_kill(
     served: Served, ample: Path, tmp_path: Path
 ) -> None:
@@ -285,8 +293,11 @@ def test_a_backup_of_a_crawl_under_load_goes_on_elsewhere_after_a_kill(
     config = prepared(first, served, max_domain_requests=2000)
     with started("crawl", config, "--workspace", "workspace", cwd=first):
         eventually(lambda: pages_done(first) > 30, "some pages")
+        (first / "workspace" / "pause.ingest").touch()
+        eventually(lambda: unapplied_bytes(first) > 2000, "results that are not in the map")
         said = run("backup", kept, config, "--workspace", "workspace", "--verify", cwd=first).stdout
         assert "Backed up run 1 (running)" in said and "is whole" in said
+        assert "of results were not in the map yet" in said
         before = pages_done(first)
     shutil.rmtree(first)
     restored = restore(kept, second)

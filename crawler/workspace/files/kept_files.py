@@ -24,6 +24,7 @@ from crawler.workspace.log import Cursor
 # Folders that belong to a crawl as a whole; each file in them is copied as it is.
 _COPIED = ("summaries", "logs", "metadata", "quarantine", "archive", "rolled-up")
 _STORE = "store"
+_SCRATCH = "tmp"  # where the store writes before a name appears
 _PARTS = {
     "results": "spool/results",
     "jobs and hints": "spool",
@@ -181,6 +182,8 @@ def _save_folder(source: Path, target: Path, *, is_sealed: bool) -> None:
     """Every file below a folder. `is_sealed`: they never change, so a link will do."""
     for path in _files_below(source):
         place = target / path.relative_to(source)
+        if _SCRATCH in place.relative_to(target).parts:
+            continue  # not whole yet
         place.parent.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # removed meanwhile
             if is_sealed:

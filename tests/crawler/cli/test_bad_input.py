@@ -42,6 +42,17 @@ BAD: list[tuple[str, ...]] = [
     ("export", "my.toml", "x.csv", "--around", ""),
     ("export", "my.toml", "x.csv", "--steps", "2"),
     ("export", "my.toml", "x.csv", "--run", "0"),
+    ("export", "my.toml", "x.warc"),
+    ("export", "my.toml", "x.warc.gz"),  # nothing is stored
+    ("export", "my.toml", "--format", "warc"),
+    ("export", "my.toml", "x.gz", "--format", "warc"),
+    ("export", "my.toml", "x.warc.gz", "--level", "domain"),
+    ("export", "my.toml", "x.warc.gz", "--state", "processed"),
+    ("export", "my.toml", "x.warc.gz", "--domain", "a b"),
+    ("export", "sumi-ripple.db", "x.warc.gz"),
+    ("export", "none.toml", "x.warc.gz"),
+    ("replay", "my.toml", "--into", "x.db", "--from-store"),  # nothing is stored
+    ("replay", "my.toml", "--into", "sumi-ripple.db", "--from-store"),
     ("map", "my.toml", "x.txt"),
     ("map", "my.toml", "my.toml"),
     ("map", "my.toml", "x.html", "--domains", "0"),

@@ -268,3 +268,40 @@ def test_an_archive_knows_visits_whose_results_are_gone(aged: Path) -> None:
     assert called("archive", "open", aged / "cold") == 0
     with closing(sqlite3.connect(f"file:{aged / 'cold' / 'archive.db'}?mode=ro", uri=True)) as db:
         assert db.execute("SELECT run, url FROM archived_pages").fetchall() == [(1, "https://a.test/")]
+
+
+def test_stored_pages_give_the_same_map_again_and_another_one_under_other_rules(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("restore", kept, "--into", tmp_path / "demo") == 0
+    config, live = tmp_path / "demo" / "demo.toml", tmp_path / "demo" / "sumi-ripple.db"
+    assert called("replay", config, "--into", tmp_path / "same.db", "--from-store") == 0
+    assert "pages read again from the store" in capsys.readouterr().out
+    assert digest(tmp_path / "same.db") == digest(live)
+    config.write_text(config.read_text().replace("[crawler]", "[crawler]\nlink-text = true", 1))
+    for name, options in (("recorded", ()), ("read", ("--from-store",))):
+        assert called("replay", config, "--into", tmp_path / f"{name}.db", *options) == 0
+    counts = []
+    for name in ("recorded", "read"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as db:
+            counts += db.execute("SELECT count(*) FROM link_texts").fetchone()
+    assert counts[0] == 0 < 100 < counts[1], "no request, and yet every link of a stored page has its text"
+
+
+def test_the_demo_as_a_web_archive(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from warcio.archiveiterator import ArchiveIterator
+
+    assert called("restore", kept, "--into", tmp_path / "demo") == 0
+    config, target = tmp_path / "demo" / "demo.toml", tmp_path / "demo.warc.gz"
+    assert called("export", config, target) == 0
+    assert "responses and " in capsys.readouterr().out
+    with target.open("rb") as file:
+        pages = {
+            record.rec_headers.get_header("WARC-Target-URI"): record.content_stream().read()
+            for record in ArchiveIterator(file, check_digests="raise")
+            if record.rec_type == "response"
+        }
+    assert b"<title>" in pages["https://tea-almanac.test/"] and len(pages) > 50
+    assert len((tmp_path / "demo.cdxj").read_text().splitlines()) >= len(pages)
+    assert called("export", config, tmp_path / "x.warc.gz", "--run", "9") == 2
+    assert "no page of run 9 was stored" in capsys.readouterr().err

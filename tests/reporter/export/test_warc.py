@@ -1,0 +1,167 @@
+"""Stored pages as WARC: read again by warcio, and indexed as pywb would."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from crawler.model.records import PageResult, RunEvent, changed
+from crawler.model.settings import Config, StoreSettings
+from crawler.store.file_store import FileStore, open_store
+from reporter.export.graph import ExportError
+from reporter.export.warc import ExportedWarc, export_warc
+from reporter.export.warc_records import http_head, surt
+from tests.ingest.test_loop import write
+
+HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "content-encoding": "gzip",
+    "content-length": "77",
+    "etag": '"v1"',
+    "set-cookie": "secret=1",
+    "x-odd": "a\r\nWARC-Type: forged",
+}
+FIRST, SECOND = b"<title>one</title>\r\n\r\nWARC/1.1", b"<title>two</title>"
+
+
+def visit(store: FileStore, run: int, path: str, body: bytes, **members: Any) -> PageResult:
+    return PageResult(
+        run,
+        f"https://a.test/{path}",
+        f"https://www.a.test/{path}",
+        "a.test",
+        f"2025-01-0{run}T10:00:00.5{run}0Z",
+        "processed",
+        status=members.pop("status", 200),
+        content_type="text/html; charset=utf-8",
+        bytes=len(body),
+        content_hash=store.put(body),
+        stored=True,
+        headers=HEADERS,
+        **members,
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(workspace=tmp_path / "workspace", store=StoreSettings(html=True))
+
+
+@pytest.fixture
+def exported(config: Config, tmp_path: Path) -> tuple[ExportedWarc, Path]:
+    """Two runs: a page, one that stays as it was (304), one that is sent again, one that moves to other content."""
+    store = open_store(config, writer="test")
+    gone = visit(store, 2, "gone", b"<title>gone</title>")
+    store.path_of(gone.content_hash or "").unlink()
+    write(config, "scheduler", [RunEvent(1, "2025-01-01T00:00:00.000Z", "started")])
+    first = visit(store, 1, "x", FIRST)
+    write(config, "fetcher-01", [first, visit(store, 1, "y", SECOND), first])
+    other = visit(store, 2, "z", b"<title>three</title>", answered_by="https://a.test/z")
+    plain = changed(visit(store, 2, "plain", b""), stored=False, content_hash=None)
+    write(config, "fetcher-02", [visit(store, 2, "x", FIRST, status=304), visit(store, 2, "y", SECOND), other])
+    write(config, "fetcher-03", [gone, plain])
+    target = tmp_path / "out.warc.gz"
+    return export_warc(config, store, target, "Sumi-Ripple/1.0"), target
+
+
+def records(path: Path) -> Iterator[Any]:
+    with path.open("rb") as file:
+        yield from ArchiveIterator(file, check_digests="raise")
+
+
+def test_warcio_reads_every_record_with_its_digest(exported: tuple[ExportedWarc, Path]) -> None:
+    made, target = exported
+    assert (made.responses, made.revisits, made.missing) == (3, 2, 1)
+    found = []
+    for record in records(target):
+        body = record.content_stream().read()
+        found.append((record.rec_type, record.rec_headers.get_header("WARC-Target-URI"), body))
+        assert record.rec_headers.protocol == "WARC/1.1"
+        if record.rec_type == "response":
+            headers = record.http_headers
+            assert headers.get_header("set-cookie") is None and headers.get_header("content-encoding") is None
+            assert headers.get_header("x-archive-orig-content-encoding") == "gzip"
+            assert headers.get_header("content-length") == str(len(body)) and headers.get_header("etag") == '"v1"'
+    assert found[0][0] == "warcinfo"
+    assert found[1:] == [
+        ("response", "https://www.a.test/x", FIRST),
+        ("response", "https://www.a.test/y", SECOND),
+        ("revisit", "https://www.a.test/x", b""),
+        ("revisit", "https://www.a.test/y", b""),
+        ("response", "https://a.test/z", b"<title>three</title>"),
+    ]
+
+
+def test_a_304_and_a_page_that_was_sent_again_have_their_own_profiles(exported: tuple[ExportedWarc, Path]) -> None:
+    revisits = [record for record in records(exported[1]) if record.rec_type == "revisit"]
+    heads = [record.rec_headers.get_header for record in revisits]
+    assert [head("WARC-Profile").rpartition("/")[2] for head in heads] == [
+        "server-not-modified",
+        "identical-payload-digest",
+    ]
+    assert [head("WARC-Refers-To-Target-URI") for head in heads] == ["https://www.a.test/x", "https://www.a.test/y"]
+    assert [head("WARC-Refers-To-Date") for head in heads] == ["2025-01-01T10:00:00.510Z"] * 2
+
+
+def test_each_line_of_the_index_leads_to_its_record(exported: tuple[ExportedWarc, Path]) -> None:
+    made, target = exported
+    lines = made.files[1].read_text().splitlines()
+    assert lines == sorted(lines) and len(lines) == 5
+    content = target.read_bytes()
+    for line in lines:
+        key, stamp, text = line.split(" ", 2)
+        fields = orjson.loads(text)
+        start, length = int(fields["offset"]), int(fields["length"])
+        record = gzip.decompress(content[start : start + length])
+        assert record.startswith(b"WARC/1.1\r\n") and f"WARC-Target-URI: {fields['url']}\r\n".encode() in record
+        assert key == surt(fields["url"]) and len(stamp) == 14
+        assert (fields["mime"] == "warc/revisit") == (b"WARC-Type: revisit" in record)
+
+
+def test_the_same_export_is_the_same_bytes_and_one_run_stands_by_itself(
+    exported: tuple[ExportedWarc, Path], config: Config, tmp_path: Path
+) -> None:
+    again = tmp_path / "again" / "out.warc.gz"
+    store = open_store(config)
+    export_warc(config, store, again, "Sumi-Ripple/1.0")
+    assert again.read_bytes() == exported[1].read_bytes()
+    alone = export_warc(config, store, tmp_path / "second.warc.gz", "x", run=2, domain="*.a.test")
+    assert (alone.responses, alone.revisits) == (3, 0), "a 304 whose page is in no earlier record brings the page"
+    assert all(
+        b"304" not in record.http_headers.to_bytes()[:20] for record in records(alone.files[0]) if record.http_headers
+    )
+    for options in ({"run": 9}, {"domain": "b.test"}, {"domain": "a b"}):
+        with pytest.raises(ExportError):
+            export_warc(config, store, tmp_path / "none.warc.gz", "x", **options)
+    assert not (tmp_path / "none.warc.gz").exists()
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()), st.integers(100, 599))
+def test_no_header_of_a_page_can_begin_another(headers: dict[str, str], status: int) -> None:
+    head = http_head(status, headers, 5)
+    assert head.endswith(b"\r\n\r\n") and head.count(b"\r\n") <= len(headers) + 3
+    assert b"\n" not in head.replace(b"\r\n", b"") and b"\r" not in head.replace(b"\r\n", b"")
+
+
+def test_pywb_makes_the_same_index_and_resolves_revisits(exported: tuple[ExportedWarc, Path]) -> None:
+    indexer = pytest.importorskip(
+        "pywb.indexer.cdxindexer",
+        reason="pywb is not installed; it is heavy: pip install pywb, and run this test again",
+    )
+    import io
+
+    stream = io.BytesIO()
+    indexer.write_cdx_index(stream, exported[1].open("rb"), exported[1].name, cdxj=True, sort=True, include_all=False)
+    theirs = [line.split(" ", 2) for line in stream.getvalue().decode().splitlines()]
+    ours = [line.split(" ", 2) for line in exported[0].files[1].read_text().splitlines()]
+    assert [(key, stamp, orjson.loads(text)) for key, stamp, text in ours] == [
+        (key, stamp, orjson.loads(text)) for key, stamp, text in theirs
+    ]
