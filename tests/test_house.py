@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.resilience", "crawler.store"),
     },
     "crawler.observe": {
+        "crawler.pace",
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.workspace", "crawler.database"),
         "crawler.resilience",
     },

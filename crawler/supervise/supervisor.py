@@ -47,6 +47,7 @@ from crawler.supervise.exit_rules import (
 )
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results, stage_progress
+from crawler.supervise.rate_watch import RateWatch
 from crawler.supervise.reloading import ConfigReader, LoadAgain
 from crawler.supervise.stage_process import StageChild, StageSpec, exit_words, start_stage
 from crawler.supervise.stall_watch import StallWatch
@@ -125,6 +126,7 @@ class Supervisor:
         self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
+        self._rates = RateWatch(self.workspace, self.config.workspace) if self.owns_run else None
         self._run_before = read_run_text(self.workspace)
 
     def run(self) -> Outcome:
@@ -144,6 +146,8 @@ class Supervisor:
         finally:
             self._kill_all()
             self._outages.close()
+            if self._rates is not None:
+                self._rates.close()
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -166,6 +170,8 @@ class Supervisor:
         if self._is_suspend_wanted:
             self._suspend()
         self._wait(now)
+        if self._rates is not None:
+            self._rates.look(time.monotonic())
         if self._phase is Phase.RUNNING:
             self._watch_network()
             self._watch_stages()

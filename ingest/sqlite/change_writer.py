@@ -26,6 +26,7 @@ from ingest.sqlite.next_page_writer import write_next_pages
 from ingest.sqlite.page_writer import PageWriter
 from ingest.sqlite.run_rows import write_run_events
 from ingest.sqlite.sitemap_writer import SitemapWriter
+from ingest.sqlite.visit_counts import write_counts
 
 
 class ChangeWriter:
@@ -54,6 +55,7 @@ class ChangeWriter:
         self._write_domains(done)
         self._pages.write(done)
         write_facts(self._db, done)
+        write_counts(self._db, done)
         self.write_moves(done)
         self._links.write_links(done, run)
         self._links.write_references(done, run)

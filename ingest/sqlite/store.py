@@ -40,6 +40,7 @@ from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
 from ingest.sqlite.referrer_rows import ReferrerRows
 from ingest.sqlite.schema import id_lists
 from ingest.sqlite.transactions import Transactions
+from ingest.sqlite.visit_counts import prepare_counts
 from ingest.sqlite.waiting_ranks import rank_waiting
 from ingest.sqlite.write_connection import open_for_writing, raises_store_error, store_errors
 
@@ -75,6 +76,7 @@ class Store:
         origins = [entry.name for entry in config.quality]
         with self.errors():
             self.is_fresh = setup.prepare_tables(self.db, path, config)
+            prepare_counts(self.db)
             setup.number_origins(self.db, origins)
             rank_waiting(self.db, config, self.classifier)
             self.counts = setup.count_rows(self.db)

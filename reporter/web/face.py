@@ -16,6 +16,7 @@ from crawler.workspace.opening import open_workspace
 from reporter.diff.run_changes import Changes
 from reporter.web.call_limits import CallLimits
 from reporter.web.live_figures import LiveFigures
+from reporter.web.page_search import PageSearch
 from reporter.web.prepared import Prepared
 from reporter.web.preview_tokens import PreviewTokens
 from reporter.web.web_accounts import WebAccounts
@@ -73,6 +74,7 @@ class Face:
     hashes: threading.Semaphore = field(init=False)
     prepared: Prepared = field(init=False)
     log: WriteLog = field(init=False)
+    search: PageSearch = field(init=False)
     previews: PreviewTokens = field(init=False)
     replays: threading.Lock = field(init=False)  # one at a time: each takes a core and memory
     _config: Config = field(init=False)
@@ -88,6 +90,7 @@ class Face:
         self.hashes = threading.Semaphore(HASHES_AT_ONCE)
         self.prepared = Prepared()
         self.log = WriteLog(root)
+        self.search = PageSearch(self.database)
         self.previews = PreviewTokens()
         self.replays = threading.Lock()
         self._config = self.first_config

@@ -25,6 +25,7 @@ from reporter.explain.explanation import explain as explain_url
 from reporter.figures import DomainFigures, Figures
 from reporter.queries.one_page import domain_by_name
 from reporter.queries.run_history import run_history
+from reporter.queries.visit_totals import visit_totals
 from reporter.runs_list import list_runs
 from reporter.survey import survey
 from reporter.web.face import Face
@@ -54,6 +55,9 @@ def stats(call: Call) -> Answer:
     """The figures of the run that people see, as far as counts go: no names of pages or domains."""
     about = chosen(call.face, call.query.run)
     found = prepared_survey(call.face, about)
+    with open_map(about.path) as reader:
+        status_codes = visit_totals(reader, about.run, "status")
+        size = visit_totals(reader, about.run, "bytes").get("", 0)
     return Answer(
         {
             "run": asdict(found.run),
@@ -63,6 +67,8 @@ def stats(call: Call) -> Answer:
             "depths": [asdict(depth) for depth in found.depths],
             "errors": [asdict(error) for error in found.errors],
             "error_slugs": found.error_slugs,
+            "status_codes": status_codes,
+            "bytes": size,
             "domains": len(found.domains),
             "seeds": {"all": found.seeds, "waiting": found.seeds_waiting, "failed": len(found.failed_seeds)},
         }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
 from crawler.database.reader import MapReader, open_map
-from reporter.map.layout_file import face_folder
 from reporter.queries import frontier_list, search_index
 from reporter.queries.one_page import domain_by_name
 from reporter.queries.page_list import ListedPage, PageFilters, list_pages, pages_among
@@ -20,6 +18,7 @@ from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call
 
 After = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_INDEXING = 1.0  # seconds that a question waits for an index that is being made
 _TRIED = 2000  # pages that may have all words of a question, looked at for one answer
 
 
@@ -73,44 +72,22 @@ def _filters(reader: MapReader, query: PagesQuery) -> PageFilters | None:
 def _searched(
     face: Face, about: ChosenMap, reader: MapReader, query: PagesQuery, filters: PageFilters
 ) -> tuple[list[ListedPage], int | None]:
-    words, short = search_index.words_of(query.q)
-    if not words:
-        raise Problem(422, "short-words", f"give a word of {search_index.SHORTEST} letters or more")
-    index = _index(face, about)
-    numbers = search_index.candidate_pages(index, words, query.after)
+    if not about.is_completed:
+        raise Problem(409, "run-under-way", "words can be searched for when the first run is completed")
+    if not face.search.prepare(about.path, about.stamp):
+        face.search.wait(_INDEXING)
+    words, numbers = face.search.candidates(about.path, about.stamp, query.q, query.after)
     found: list[ListedPage] = []
     for _ in range(_TRIED // query.limit + 1):
         some = list(itertools.islice(numbers, query.limit))
         for row in pages_among(reader, about.run, some, filters):
-            if search_index.has_words(words + short, row.url, row.title):
+            if search_index.has_words(words, row.url, row.title):
                 found.append(row)
                 if len(found) == query.limit:
                     return found, row.id
         if len(some) < query.limit:
             return found, None
     return found, some[-1]
-
-
-def _index(face: Face, about: ChosenMap) -> Path:
-    """The index of this map, made in the background if need be. Raises Problem until it is there."""
-    if not about.is_completed:
-        raise Problem(409, "run-under-way", "words can be searched for when the first run is completed")
-    target = face_folder(face.database) / f"search-{about.run}.db"
-
-    def make() -> Path:
-        if search_index.stamp_of(target) != about.stamp:
-            target.parent.mkdir(exist_ok=True)
-            for old in target.parent.glob("search-*.db"):
-                old.unlink(missing_ok=True)
-            scratch = target.with_suffix(".making")
-            search_index.build_index(about.path, scratch, about.stamp)
-            scratch.replace(target)
-        return target
-
-    path = face.prepared.get("search index", about.stamp, make)
-    if path != target:
-        raise Problem(503, "being-prepared", "the words of the newest run are being indexed", retry_after=5)
-    return path
 
 
 # -- the frontier ------------------------------------------------------------------------------------------------

@@ -63,10 +63,10 @@ class PageSearch:
         self._is_wanted = False
         self.wait()
 
-    def wait(self) -> None:
-        """Until the index that is being made is there, or could not be made."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Until the index that is being made is there, or could not be made; at most so long."""
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(seconds)
 
     def _make(self, map_path: Path, stamp: str) -> None:
         new = self._folder / "search.new.db"

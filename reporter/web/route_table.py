@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from reporter.web import control_api, curate_api, export_api, live_api, map_api, page_api, sign_in
+from reporter.web import control_api, crawl_api, curate_api, export_api, live_api, map_api, page_api, sign_in
 from reporter.web.openapi import document
 from reporter.web.routing import Bucket, Call, Role, Route
 
@@ -55,7 +55,15 @@ ROUTES: tuple[Route, ...] = (
         query=map_api.RunQuery,
         problems=_MAP,
     ),
+    Route(
+        *("GET", "/api/stats/timeseries", crawl_api.timeseries, USER, "Rates over time", "timeseries"),
+        query=crawl_api.SeriesQuery,
+    ),
     # -- the frontier
+    Route(
+        *("GET", "/api/frontier/waiting", crawl_api.waiting, USER, "Domains that wait, and why", "waiting"),
+        problems=(409, 503),
+    ),
     Route(
         *("GET", "/api/frontier/stats", page_api.frontier_stats, USER, "How much waits", "frontier-stats"),
         problems=_MAP,

@@ -54,7 +54,9 @@ def test_the_links_of_a_page_are_those_that_the_map_has(rules: Config, path: Pat
 def test_a_commit_is_seen_by_readers_and_what_comes_before_it_is_not(rules: Config) -> None:
     store = Store(rules.output.database_path, rules)
     updater = MapUpdater(rules, store)
-    apply(updater, RunEvent(1, AT, "started"), PageResult(1, QA, QA, "qa.test", AT, "processed", 200, hrefs=(TWO,)))
+    apply(
+        updater, RunEvent(1, AT, "started"), PageResult(1, QA, QA, "qa.test", AT, "processed", status=200, hrefs=(TWO,))
+    )
 
     def seen() -> int:
         with open_map(rules.output.database_path) as reader:
@@ -84,7 +86,7 @@ def test_best_work_names_the_nearest_page_of_each_domain(rules: Config) -> None:
     updater = MapUpdater(rules, store)
     apply(updater, RunEvent(1, AT, "started"))
     assert store.best_work(updater.commit()) == {"qa.test": 0, "qb.test": 0}
-    apply(updater, PageResult(1, QA, QA, "qa.test", AT, "processed", 200, hrefs=(TWO,)))
+    apply(updater, PageResult(1, QA, QA, "qa.test", AT, "processed", status=200, hrefs=(TWO,)))
     assert store.best_work(updater.commit()) == {"two.test": priority(1, DomainClass.DISCOVERED)}
     store.close()
 

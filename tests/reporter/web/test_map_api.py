@@ -72,7 +72,7 @@ def test_words_are_searched_for_in_titles_and_urls(ask: Any) -> None:
     assert page in found
     assert all(word in f"{each['title']} {each['url']}".lower() for each in found)
     assert ask("/api/pages?q=zzzzzz")["pages"] == []
-    assert ask("/api/pages?q=ab", 422)["type"] == "/problems/short-words"
+    assert ask("/api/pages?q=ab", 422)["type"] == "/problems/short-word"
 
 
 def test_domains_are_sorted_filtered_and_in_parts(ask: Any) -> None:

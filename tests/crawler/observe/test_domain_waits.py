@@ -1,0 +1,42 @@
+"""Why a domain waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.model.moments import Moment
+from crawler.model.records import Closure
+from crawler.model.settings import Config, CrawlerSettings
+from crawler.observe.domain_waits import reason_of
+from crawler.pace.breaker import Breaker, BreakerState
+from crawler.pace.gate_record import GateRecord
+from crawler.workspace.clock import boot_id
+
+NOW = 100_000_000_000
+ENDED = Moment(boot_id(), NOW - 400_000_000, 0)  # 400 ms ago
+CONFIG = Config(CrawlerSettings(minimum_time_on_page=1000))
+
+
+@pytest.mark.parametrize(
+    ("record", "reason", "seconds"),
+    [
+        (GateRecord(), "turn", None),
+        (GateRecord(ended=ENDED), "delay", 0.6),
+        (GateRecord(ended=ENDED, crawl_delay_ms=5000), "crawl-delay", 4.6),
+        (GateRecord(ended=ENDED, crawl_delay_ms=500), "delay", 0.6),
+        (GateRecord(ended=ENDED, crawl_delay_ms=2000, pause_ms=9000), "pause", 8.6),
+        (GateRecord(ended=ENDED._replace(mono_ns=NOW - 2_000_000_000)), "turn", None),
+        (GateRecord(ended=ENDED._replace(boot="another")), "turn", None),
+        (GateRecord(ended=ENDED, is_in_flight=True), "on-the-wire", None),
+        (GateRecord(ended=ENDED, closes=Closure("rate-limited", 3)), "rate-limited", None),
+        (
+            GateRecord(ended=ENDED, breaker=Breaker(BreakerState.OPEN, cooldown_ms=60_000, since_ns=NOW)),
+            "breaker",
+            60.0,
+        ),
+    ],
+)
+def test_the_reason_is_the_one_that_lasts_longest(record: GateRecord, reason: str, seconds: float | None) -> None:
+    found, left = reason_of(record, CONFIG, NOW)
+    assert found == reason
+    assert left == (None if seconds is None else pytest.approx(seconds))
