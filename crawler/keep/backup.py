@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from crawler.database.digest import digest
-from crawler.database.map_errors import MapError
+from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.online_copy import copy_completed, copy_map, fault_of
 from crawler.database.run_log import recorded_runs
 from crawler.keep.manifest import (
@@ -58,6 +58,8 @@ def back_up(config: Config, folder: Path, store: str) -> BackupReport:
     workspace = open_workspace(config.workspace)
     workspace.check_format()
     database = config.output.database_path
+    if not database.is_file():
+        raise NoDatabase(database)
     try:
         folder.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         ends = copy_map(database, folder / MAP)
@@ -83,12 +85,22 @@ def back_up(config: Config, folder: Path, store: str) -> BackupReport:
             sums=write_sums(folder),
         )
         write_manifest(folder, manifest)
-    except OSError as problem:
-        raise BackupError(
-            f"the backup cannot be written: {sentence(problem)}; remove {folder}, mend that and try again"
-        ) from None
+    except BaseException as problem:
+        _empty(folder)
+        if isinstance(problem, OSError):
+            raise BackupError(f"the backup cannot be written: {sentence(problem)}; mend that and try again") from None
+        raise
     found = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     return BackupReport(folder, manifest, len(found), sum(found), unapplied)
+
+
+def _empty(folder: Path) -> None:
+    """Remove what was written of a backup that cannot be completed. The folder was new, or empty."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def require_room_for(folder: Path, config: Config) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import orjson
 
@@ -51,7 +51,10 @@ def read_manifest(folder: Path) -> Manifest:
         fields = orjson.loads((folder / NAME).read_bytes())
         if fields["v"] != FORMAT:
             raise BackupError(f"{folder} is a backup of format {fields['v']!r}, and this program reads {FORMAT}")
-        return Manifest(**fields)
+        manifest = Manifest(**fields)
+        if not all(_is_below(name) for name in (manifest.config, manifest.database, manifest.workspace)):
+            raise BackupError(f"the backup {folder} is damaged: its {NAME} names places outside of it")
+        return manifest
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} is no backup: it has no {NAME}, or its copy was cut off; make a new one") from None
     except OSError as problem:
@@ -81,6 +84,9 @@ def damaged_files(folder: Path, manifest: Manifest) -> list[str]:
         return [f"{SUMS}: {sentence(problem)}"]
     if hashlib.sha256(content).hexdigest() != manifest.sums:
         return [f"{SUMS}: not as it was written"]
+    links = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink()]
+    if links:
+        return [f"{links[0]}: a symlink, which no backup has"]
     known = dict(line.split("  ", 1)[::-1] for line in content.decode().splitlines())
     found = []
     for name, value in known.items():
@@ -98,6 +104,12 @@ def sha256_of(path: Path) -> str:
         while chunk := file.read(_CHUNK):
             total.update(chunk)
     return total.hexdigest()
+
+
+def _is_below(name: str) -> bool:
+    """Does a path, as a backup names it, stay below the folder that it is restored to?"""
+    path = PurePosixPath(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts
 
 
 def _names(folder: Path) -> Iterator[str]:

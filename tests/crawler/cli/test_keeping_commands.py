@@ -91,6 +91,36 @@ def test_a_backup_that_lacks_a_file_has_one_more_or_was_cut_off_is_none(
     assert called("backup", kept, "--store", "whole") == 2, "a backup is never written over another"
 
 
+def test_a_forged_backup_writes_nothing_outside_its_folder_and_reads_nothing_there(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, (name, place) in enumerate(
+        (("database", "../x.db"), ("config", "/tmp/x.toml"), ("workspace", "a/../.."))
+    ):
+        forged = copied(kept, tmp_path / f"forged-{number}")
+        fields = orjson.loads((forged / "backup.json").read_bytes())
+        (forged / "backup.json").write_bytes(orjson.dumps({**fields, name: place}))
+        assert called("restore", forged, "--into", tmp_path / "new" / "deep") == 1
+        assert "names places outside of it" in capsys.readouterr().err
+    linked = copied(kept, tmp_path / "linked")
+    (linked / "workspace" / "quarantine").mkdir(exist_ok=True)
+    (linked / "workspace" / "quarantine" / "x").symlink_to("/etc/passwd")
+    assert called("restore", linked, "--into", tmp_path / "new" / "deep") == 1
+    assert "quarantine/x: a symlink" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_backup_that_cannot_be_completed_leaves_its_folder_empty(
+    here: Path, config_path: Path, workspace: FileWorkspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("backup", "kept", "my.toml") == 1
+    assert "there is no database" in capsys.readouterr().err and not Path("kept").exists()
+    Path("sumi-ripple.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    assert called("backup", "kept", "my.toml") == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert list(Path("kept").iterdir()) == []
+
+
 def test_storage_names_each_part_once_and_says_when_the_disk_is_full(
     demo_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
