@@ -20,6 +20,7 @@ from crawler.cli import (
     keeping_commands,
     map_commands,
     stage_commands,
+    store_commands,
     web_commands,
 )
 from crawler.cli.help_format import DefaultToCrawl, PlainCommand
@@ -150,6 +151,7 @@ _command(
     short_help="Show what each part takes on disk.",
     epilog="\b\nExample:\n  sumi-ripple storage my.toml",
 )(keeping_commands.storage)
+app.add_typer(store_commands.store_commands, short_help="The stored pages: cat, stats, verify, forget, pack.")
 _command(
     short_help="Remove what is older than [retention] allows.",
     epilog="\b\nExamples:\n  sumi-ripple prune my.toml --dry-run\n  sumi-ripple prune results my.toml --yes",

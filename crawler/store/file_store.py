@@ -1,5 +1,7 @@
 """The store as files: `html/aa/bb/<sha256>.html.zst`, each a zstd frame with a checksum (`zstd -d` opens it).
 
+Old ones may have been put into packs (`pack_file`, `packing`), in `html/packs`: readers look in both places.
+
 Invariants:
 - a name appears by rename alone, when its file is whole; a name that is there means done;
 - no path is made of anything but a hash (`checked_hash`), and no symlink is followed below the root;
@@ -26,6 +28,7 @@ from pathlib import Path
 from crawler.model.settings import Config
 from crawler.store.blobs import BlobDamaged, checked_hash
 from crawler.store.disk_sync import sync_file_system
+from crawler.store.pack_file import NAME, Pack, Packs, write_frames
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -36,6 +39,7 @@ LEVEL = 3
 SUFFIX = ".html.zst"
 LONGEST_BLOB = 2**31  # bytes decoded: [network] max-body-size may be no larger
 SCRATCH = "tmp"
+PACKS = "packs"
 
 _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.compression_level: LEVEL,
@@ -57,11 +61,11 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def expanded(frame: bytes, digest: str, place: str) -> bytes:
-    """The content of a blob's file. Raises BlobDamaged unless it has this hash."""
+def expanded(frame: bytes, digest: str, place: str, decoder: zstd.ZstdDecompressor | None = None) -> bytes:
+    """The content of a frame. Raises BlobDamaged unless it has this hash. `decoder` knows the frame's dictionary."""
     pieces: list[bytes] = []
     size = 0
-    decoder = zstd.ZstdDecompressor()
+    decoder = decoder or zstd.ZstdDecompressor()
     try:
         piece = decoder.decompress(frame, _PIECE)
         while True:
@@ -91,9 +95,10 @@ class FileStore:
     def __init__(self, root: Path, *, writer: str = "", mode: int = 0o600) -> None:
         self.root = root
         self._writer = writer
-        self._mode = mode
+        self.mode = mode
         self._folder_mode = mode & 0o777 | 0o300 | (mode & 0o444) >> 2
         self._numbers = count()
+        self.packs = Packs(root / PACKS)
         self._descriptor = -1
         self._is_dirty = False
         if writer:
@@ -126,7 +131,7 @@ class FileStore:
 
     def put(self, body: bytes, digest: str | None = None) -> str:
         digest = checked_hash(digest if digest is not None else digest_of(body))
-        if not self.has(digest):
+        if not self.has(digest):  # in a file or a pack
             self._write(digest, compressed(body))
         self._is_dirty = True
         return digest
@@ -135,10 +140,10 @@ class FileStore:
         root = self._root()
         scratch = f"{SCRATCH}/{self._writer}-{next(self._numbers)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(scratch, flags, self._mode, dir_fd=root)
+        descriptor = os.open(scratch, flags, self.mode, dir_fd=root)
         try:
             try:
-                os.fchmod(descriptor, self._mode)  # whatever the umask
+                os.fchmod(descriptor, self.mode)  # whatever the umask
                 view = memoryview(frame)
                 while view:
                     view = view[os.write(descriptor, view) :]
@@ -150,6 +155,40 @@ class FileStore:
             with suppress(OSError):
                 os.unlink(scratch, dir_fd=root)
             raise
+
+    def remove(self, digest: str) -> bool:
+        """Remove a blob, from its file and from its pack. False: it was not there."""
+        is_there = False
+        with suppress(FileNotFoundError), self._shard(checked_hash(digest)) as folder:
+            os.unlink(f"{digest}{SUFFIX}", dir_fd=folder)
+            is_there = True
+        while (pack := self.packs.holding(digest)) is not None:
+            self._rewrite(pack, digest)
+            is_there = True
+        return is_there
+
+    def _rewrite(self, pack: Pack, left_out: str) -> None:
+        """Put a pack without one blob into its place; without its last one it is removed."""
+        rest = [digest for digest in pack.hashes() if digest != left_out]
+        if rest:
+            frames = ((digest, pack.frame(digest) or b"") for digest in rest)
+            write_frames(self.scratch("pack"), self.packs.folder, frames, pack.dictionary, self.mode)
+        pack.path.unlink()
+        self.packs.look_again()
+
+    def scratch(self, purpose: str) -> Path:
+        """A name for a file that is being made."""
+        folder = self.root / SCRATCH
+        folder.mkdir(self._folder_mode, exist_ok=True)
+        return folder / f"{purpose}-{os.getpid()}"
+
+    def pack_folder(self) -> Path:
+        """The folder of the packs, made if there is none. Raises OSError if something else is in its place."""
+        with suppress(FileExistsError):
+            self.packs.folder.mkdir(self._folder_mode)
+            self.packs.folder.chmod(self._folder_mode)
+        os.close(os.open(self.packs.folder, _FOLDER))
+        return self.packs.folder
 
     def sync(self) -> None:
         self._is_dirty = False
@@ -163,6 +202,10 @@ class FileStore:
     # -- reading -------------------------------------------------------------------------------------
 
     def has(self, digest: str) -> bool:
+        return self.is_loose(digest) or self.packs.holding(digest) is not None
+
+    def is_loose(self, digest: str) -> bool:
+        """Does the blob have a file of its own?"""
         checked_hash(digest)
         try:
             with self._shard(digest) as folder:
@@ -174,8 +217,22 @@ class FileStore:
         return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
     def get(self, digest: str) -> bytes | None:
-        frame = self.frame(digest)
-        return None if frame is None else expanded(frame, digest, str(self.path_of(digest)))
+        try:
+            frame = self.frame(digest)
+            if frame is not None:
+                return expanded(frame, digest, str(self.path_of(digest)))
+        except BlobDamaged:
+            if (packed := self._packed(digest)) is None:
+                raise
+            return packed
+        return self._packed(digest)
+
+    def _packed(self, digest: str) -> bytes | None:
+        pack = self.packs.holding(digest)
+        frame = None if pack is None else pack.frame(digest)
+        if pack is None or frame is None:
+            return None
+        return expanded(frame, digest, str(pack.path), pack.decoder())
 
     def frame(self, digest: str) -> bytes | None:
         """A blob's file as it is; None: there is none. Raises BlobDamaged for what is no file of the store."""
@@ -195,20 +252,31 @@ class FileStore:
             return file.read() or None
 
     def hashes(self) -> Iterator[str]:
+        yield from self.loose_hashes()
+        for pack in self.packs.all():
+            for digest in pack.hashes():
+                if not self.is_loose(digest):
+                    yield digest
+
+    def loose_hashes(self) -> Iterator[str]:
+        """Of the blobs with files of their own."""
         for _, digest in self._names():
-            if digest is not None and self.has(digest):
+            if digest is not None and self.is_loose(digest):
                 yield digest
 
     def strangers(self) -> Iterator[Path]:
         """Everything under the root that is no blob in its place: forged names, symlinks, folders that do not fit."""
         for path, digest in self._names():
-            if digest is None or not self.has(digest):
+            if digest is None or not self.is_loose(digest):
                 yield path
 
     def _names(self) -> Iterator[tuple[Path, str | None]]:
         """(path, hash) of what lies where blobs lie; None for a name that is not that of a blob in this place."""
         for first in _entries(self.root):
-            if first.name == SCRATCH:
+            if first.name == SCRATCH and first.is_dir(follow_symlinks=False):
+                continue
+            if first.name == PACKS and first.is_dir(follow_symlinks=False):
+                yield from ((Path(entry.path), None) for entry in _entries(self.root / PACKS) if not _is_pack(entry))
                 continue
             if not _is_shard(first):
                 yield Path(first.path), None
@@ -277,6 +345,10 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
             return sorted(found, key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
+
+
+def _is_pack(entry: os.DirEntry[str]) -> bool:
+    return NAME.fullmatch(entry.name) is not None and entry.is_file(follow_symlinks=False)
 
 
 def _is_shard(entry: os.DirEntry[str]) -> bool:

@@ -129,6 +129,31 @@ def test_the_map_knows_what_accepted_pages_say_about_themselves(calm: Path) -> N
     ]
 
 
+def test_stored_pages_are_printed_counted_packed_verified_and_forgotten(calm: Path, tmp_path: Path) -> None:
+    shutil.copytree(calm, folder := tmp_path / "crawl")
+    at = ("demo.toml", "--workspace", "workspace")
+    url = "https://tea-almanac.test/teas/green"
+    printed = run("store", "cat", url, *at, cwd=folder).stdout
+    assert "<title>" in printed and printed == run("store", "cat", url, *at, "--run", "1", cwd=folder).stdout
+    assert "0 packs" in run("store", "stats", *at, cwd=folder).stdout
+    assert "none is missing" in run("store", "verify", *at, cwd=folder).stdout
+    assert "Nothing to pack" in run("store", "pack", *at, cwd=folder).stdout
+    assert "packs: " in run("store", "pack", *at, "--older-than", "0", cwd=folder).stdout
+    assert " 0 files" in run("store", "stats", *at, cwd=folder).stdout
+    assert "none is missing" in run("store", "verify", *at, cwd=folder).stdout
+    assert run("store", "cat", url, *at, cwd=folder).stdout == printed
+    assert "noarchive" in run("store", "cat", "https://tea-almanac.test/guestbook", *at, cwd=folder, ok=1).stderr
+    assert "1 pages: 1 contents were removed" in run("store", "forget", url, *at, cwd=folder).stdout
+    assert "store forget" in run("store", "cat", url, *at, cwd=folder, ok=1).stderr
+    assert "removed by store forget" in run("store", "verify", *at, cwd=folder).stdout
+    run("store", "forget", "nowhere.test", *at, cwd=folder, ok=1)
+    (folder / "workspace/store/html/aa").write_bytes(b"")
+    pack = next((folder / "workspace/store/html/packs").iterdir())
+    pack.write_bytes(pack.read_bytes()[:-9])
+    broken = run("store", "verify", *at, cwd=folder, ok=1).stderr
+    assert "1 damaged:" in broken and "missing:" in broken and "1 not of the store:" in broken
+
+
 def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(calm: Path) -> None:
     found = rows(calm, "SELECT domain, state, changes FROM breakers JOIN domain_states USING (id)")
     assert found == [("tired-ferry.test", "closed", 3)]

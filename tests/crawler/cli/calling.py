@@ -14,7 +14,7 @@ COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "r
 COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
 COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff")
 COMMANDS += ("serve", "user")
-COMMANDS += ("backup", "restore", "storage", "prune", "archive")
+COMMANDS += ("backup", "restore", "storage", "prune", "archive", "store")
 
 
 def sumi(

@@ -1,0 +1,287 @@
+"""Questions to the store that need the map or the results besides: whose page is a blob, and is every page there?
+
+What was removed on purpose is written to `store/forgotten.jsonl` first, so that it is not reported as missing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from crawler.database.map_errors import NoDatabase
+from crawler.database.page_copies import PageCopy, copies, copy_of
+from crawler.database.reader import open_map
+from crawler.model.errors import SumiError
+from crawler.model.records import PageResult
+from crawler.model.settings import Config
+from crawler.store.blobs import BlobDamaged
+from crawler.store.file_store import open_store
+from crawler.store.packing import Packed, pack_blobs
+from crawler.workspace.clock import now_text
+from crawler.workspace.door import Workspace
+from crawler.workspace.opening import open_workspace
+from crawler.workspace.reading import read_records
+
+_ROLES = ("supervisor", "scheduler", "ingest", *(f"fetcher-{number:02d}" for number in range(1, 65)))
+
+
+class NotKept(SumiError):
+    """The page that was asked for is not in the store. The text says why."""
+
+
+class CrawlAtWork(SumiError):
+    """The store cannot be changed so while a crawl writes to it."""
+
+
+# -- one page --------------------------------------------------------------------------------------------------
+
+
+def page_content(config: Config, key: str, run: int | None = None) -> bytes:
+    """The stored content of a page, of its last accepted visit or of a run. Raises NotKept, BlobDamaged."""
+    copy = _last_copy(config, key) if run is None else _copy_in_run(config, key, run)
+    when = "" if run is None else f" in run #{run}"
+    if copy is None:
+        raise NotKept(f"no visit of {key} was accepted{when}; `sumi-ripple explain` says what is known about it")
+    body = open_store(config).get(copy.content_hash)
+    if body is not None:
+        return body
+    if copy.noarchive:
+        raise NotKept(f"{key} asks not to be kept (noarchive)")
+    if not copy.stored:
+        raise NotKept(f"{key} was visited in run #{copy.run} without [store] html = true")
+    if copy.content_hash in forgotten(config):
+        raise NotKept(f"the content of {key} was removed by `store forget`")
+    raise NotKept(f"the content of {key} is missing from {open_store(config).root}")
+
+
+def _last_copy(config: Config, key: str) -> PageCopy | None:
+    with open_map(config.output.database_path) as reader:
+        return copy_of(reader, key)
+
+
+def _copy_in_run(config: Config, key: str, run: int) -> PageCopy | None:
+    found = None
+    for result in _results(open_workspace(config.workspace)):
+        if result.run == run and result.key == key and result.content_hash is not None:
+            found = _copy(result)
+    return found
+
+
+def _results(workspace: Workspace) -> Iterator[PageResult]:
+    for writer in workspace.results.writers():
+        reader = workspace.results.reader(writer)
+        try:
+            for result, _ in read_records(reader, PageResult):
+                yield result
+        finally:
+            reader.close()
+
+
+def _copy(result: PageResult) -> PageCopy:
+    digest = result.content_hash or ""
+    return PageCopy(result.key, result.domain, result.run, digest, result.stored, result.noarchive, result.bytes)
+
+
+def _all_copies(config: Config) -> Iterator[PageCopy]:
+    """Of all runs: those that the map has, and those that the results have."""
+    try:
+        with open_map(config.output.database_path) as reader:
+            yield from copies(reader)
+    except NoDatabase:
+        pass
+    for result in _results(open_workspace(config.workspace)):
+        if result.content_hash is not None:
+            yield _copy(result)
+
+
+# -- the whole store -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Findings:
+    """What `store verify` found. `missing` are (URL, hash)."""
+
+    blobs: int = 0
+    named: int = 0
+    damaged: list[BlobDamaged] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    strangers: list[Path] = field(default_factory=list)
+    forgotten: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        return not (self.damaged or self.missing or self.strangers)
+
+
+def verify(config: Config) -> Findings:
+    """Read every blob and compare it with its name; look for every page that a result or the map names."""
+    store, found = open_store(config), Findings()
+    for digest in store.hashes():
+        found.blobs += 1
+        try:
+            store.get(digest)
+        except BlobDamaged as problem:
+            found.damaged.append(problem)
+    found.damaged += store.packs.damaged.values()
+    found.strangers = list(store.strangers())
+    gone, seen = forgotten(config), set[str]()
+    for copy in _all_copies(config):
+        if not copy.stored or copy.content_hash in seen:
+            continue
+        seen.add(copy.content_hash)
+        if store.has(copy.content_hash):
+            continue
+        if copy.content_hash in gone:
+            found.forgotten += 1
+        else:
+            found.missing.append((copy.url, copy.content_hash))
+    found.named = len(seen)
+    return found
+
+
+@dataclass
+class StoreFigures:
+    """What `store stats` shows. Bytes on disk are those of the files, without the rest of their last blocks.
+
+    `known`: contents whose size the map knows; `content_bytes` is their sum.
+    """
+
+    loose: int = 0
+    loose_bytes: int = 0
+    packs: int = 0
+    packed: int = 0
+    pack_bytes: int = 0
+    pages: int = 0
+    page_bytes: int = 0
+    known: int = 0
+    content_bytes: int = 0
+    noarchive: int = 0
+    domains: list[tuple[str, int, int]] = field(default_factory=list)  # (domain, pages, bytes), the largest first
+
+    @property
+    def blobs(self) -> int:
+        return self.loose + self.packed
+
+    @property
+    def bytes(self) -> int:
+        return self.loose_bytes + self.pack_bytes
+
+
+def figures(config: Config, most_domains: int = 10) -> StoreFigures:
+    """Count the store, and the pages of the map whose content it has."""
+    store, found = open_store(config), StoreFigures()
+    for digest in store.loose_hashes():
+        found.loose += 1
+        found.loose_bytes += store.path_of(digest).stat().st_size
+    for pack in store.packs.all():
+        found.packs += 1
+        found.packed += len(pack)
+        found.pack_bytes += pack.size
+    sizes: dict[str, int] = {}
+    pages: Counter[str] = Counter()
+    domains: Counter[str] = Counter()
+    try:
+        with open_map(config.output.database_path) as reader:
+            for copy in copies(reader):
+                found.noarchive += copy.noarchive
+                if copy.stored and store.has(copy.content_hash):
+                    found.pages += 1
+                    found.page_bytes += copy.bytes
+                    sizes[copy.content_hash] = copy.bytes
+                    pages[copy.domain] += 1
+                    domains[copy.domain] += copy.bytes
+    except NoDatabase:
+        pass
+    found.known, found.content_bytes = len(sizes), sum(sizes.values())
+    largest = sorted(domains.items(), key=lambda item: (-item[1], item[0]))[:most_domains]
+    found.domains = [(domain, pages[domain], size) for domain, size in largest]
+    return found
+
+
+# -- changes ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Forgotten:
+    """What `store forget` did: pages that were meant, blobs removed, and blobs that other pages have too."""
+
+    pages: int = 0
+    removed: int = 0
+    shared: int = 0
+
+
+def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
+    """Remove the content of these pages, of every run. What another page shows as well is kept for that one."""
+    _require_rest(config)
+    meant: dict[str, str] = {}  # hash → URL
+    others: set[str] = set()
+    urls: set[str] = set()
+    for copy in _all_copies(config):
+        if is_meant(copy):
+            meant[copy.content_hash] = copy.url
+            urls.add(copy.url)
+        else:
+            others.add(copy.content_hash)
+    store, done = open_store(config), Forgotten(len(urls))
+    there = {digest: url for digest, url in meant.items() if store.has(digest)}
+    done.shared = len(there.keys() & others)
+    going = {digest: url for digest, url in there.items() if digest not in others}
+    _note(config, going.items())
+    for digest in going:
+        done.removed += store.remove(digest)
+    if going:
+        store.sync()
+    return done
+
+
+def pack(config: Config, min_age: float) -> Packed:
+    """Pack the blobs that are older than so many seconds, by the sites that they are of."""
+    sites = {copy.content_hash: copy.domain for copy in _all_copies(config)}
+    return pack_blobs(open_store(config), lambda digest: sites.get(digest, ""), time.time() - min_age)
+
+
+def forgotten(config: Config) -> set[str]:
+    """Hashes of the blobs that were removed on purpose."""
+    try:
+        lines = _note_file(config).read_bytes().splitlines()
+    except FileNotFoundError:
+        return set()
+    found = set()
+    for line in lines:
+        try:
+            found.add(str(orjson.loads(line)["hash"]))
+        except (ValueError, KeyError, TypeError):  # a line that a power cut tore
+            continue
+    return found
+
+
+def _note(config: Config, going: Iterable[tuple[str, str]]) -> None:
+    at = now_text()
+    lines = [orjson.dumps({"at": at, "hash": digest, "url": url}) for digest, url in going]
+    if not lines:
+        return
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(_note_file(config), flags, 0o600)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(b"\n".join(lines) + b"\n")
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _note_file(config: Config) -> Path:
+    return config.workspace / "store" / "forgotten.jsonl"
+
+
+def _require_rest(config: Config) -> None:
+    workspace = open_workspace(config.workspace)
+    if any(workspace.is_role_taken(role) for role in _ROLES):
+        raise CrawlAtWork(f"a crawl is at work in {config.workspace}; stop it first: sumi-ripple stop")
+
+
+__all__ = ["Findings", "Forgotten", "NotKept", "figures", "forget", "forgotten", "pack", "page_content", "verify"]

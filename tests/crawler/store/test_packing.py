@@ -1,0 +1,130 @@
+"""Packs (issue 19): blobs of a site in one file with a dictionary, found by every reader, never served damaged."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from crawler.store.blobs import BlobDamaged
+from crawler.store.file_store import FileStore
+from crawler.store.packing import Packed, pack_blobs
+
+
+def page(number: int, site: str = "a") -> bytes:
+    menu = "".join(f"<li><a href='/{site}/{word**5:x}'>{word**3:o}</a></li>" for word in range(10, 90))
+    frame = f"<!doctype html><html lang=en><title>{site}</title><ul>{menu}</ul><footer>{site}, here</footer>"
+    return f"{frame}<p>Entry {number}: {number * 7919 % 1000} leaves and {number * 104729 % 977} cups.</p>".encode()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "store" / "html", writer="fetcher-01")
+
+
+def packed(store: FileStore, site: str = "a.test") -> Packed:
+    return pack_blobs(store, lambda digest: site, time.time() + 10)
+
+
+def test_packed_pages_come_back_byte_for_byte_and_take_less_room(store: FileStore) -> None:
+    pages = {store.put(page(number)): page(number) for number in range(300)}
+    done = packed(store)
+    assert (done.blobs, done.packs, done.damaged) == (300, 1, 0)
+    assert done.bytes_after < done.bytes_before / 2, "pages of one site have much in common"
+    assert list(store.loose_hashes()) == []
+    assert set(store.hashes()) == pages.keys()
+    for reader in (store, FileStore(store.root)):
+        assert all(reader.get(digest) == body and reader.has(digest) for digest, body in pages.items())
+    assert list(store.strangers()) == []
+
+
+def test_a_reader_finds_what_was_packed_after_it_had_looked(store: FileStore) -> None:
+    digest = store.put(page(1))
+    reader = FileStore(store.root)
+    assert reader.get(digest) == page(1)
+    packed(store)
+    assert reader.get(digest) == page(1)
+
+
+def test_a_page_that_is_in_a_pack_is_not_written_again(store: FileStore) -> None:
+    digest = store.put(page(1))
+    packed(store)
+    store.put(page(1))
+    assert not store.is_loose(digest)
+
+
+def test_only_blobs_that_are_old_enough_are_packed(store: FileStore) -> None:
+    old, new = store.put(page(1)), store.put(page(2))
+    os.utime(store.path_of(old), (1, 1))
+    assert pack_blobs(store, lambda digest: "", time.time() - 3600).blobs == 1
+    assert (store.is_loose(old), store.is_loose(new)) == (False, True)
+
+
+def test_each_site_has_a_pack_and_small_ones_share_one(store: FileStore) -> None:
+    sites = {}
+    for site, count in (("a", 25), ("b", 30), ("c", 3), ("d", 2)):
+        sites |= {store.put(page(number, site)): site for number in range(count)}
+    assert pack_blobs(store, sites.__getitem__, time.time() + 10).packs == 3
+    assert all(store.get(digest) is not None for digest in sites)
+
+
+def test_a_damaged_blob_stays_where_it_is_and_is_counted(store: FileStore) -> None:
+    good, bad = store.put(page(1)), store.put(page(2))
+    store.path_of(bad).write_bytes(b"not a frame")
+    done = packed(store)
+    assert (done.blobs, done.damaged) == (1, 1)
+    assert store.is_loose(bad) and not store.is_loose(good)
+    assert packed(store).damaged == 1
+
+
+def test_a_blob_is_removed_from_its_pack_and_the_others_stay(store: FileStore) -> None:
+    pages = {store.put(page(number)): page(number) for number in range(30)}
+    packed(store)
+    going = next(iter(pages))
+    assert store.remove(going)
+    assert not store.has(going) and store.get(going) is None
+    assert not store.remove(going)
+    assert all(store.get(digest) == body for digest, body in pages.items() if digest != going)
+    for digest in pages:
+        store.remove(digest)
+    assert list((store.root / "packs").iterdir()) == [], "an empty pack is removed"
+
+
+@pytest.mark.parametrize("place", [0, 9, 300, -1, -40, -60])
+def test_a_flipped_bit_in_a_pack_is_found_and_never_served(store: FileStore, place: int) -> None:
+    pages = {store.put(page(number)): page(number) for number in range(30)}
+    packed(store)
+    (path,) = (store.root / "packs").iterdir()
+    data = bytearray(path.read_bytes())
+    data[place] ^= 4
+    path.write_bytes(data)
+    reader = FileStore(store.root)
+    found = []
+    for digest, body in pages.items():
+        try:
+            content = reader.get(digest)
+        except BlobDamaged as problem:
+            found.append(problem)
+        else:
+            assert content in (body, None)
+    assert found or reader.packs.damaged or reader.get(next(iter(pages))) is not None
+    if place in (0, -1, -40, -60):
+        assert reader.packs.damaged, "the head, the index and the trailer are checked when a pack is opened"
+
+
+def test_a_cut_pack_a_symlink_and_a_forged_name_are_refused(store: FileStore, tmp_path: Path) -> None:
+    digest = store.put(page(1))
+    packed(store)
+    (path,) = (store.root / "packs").iterdir()
+    whole = path.read_bytes()
+    (store.root / "packs" / "0000000000000000.pack").write_bytes(whole[:-1])
+    (tmp_path / "elsewhere").write_bytes(whole)
+    (store.root / "packs" / "1111111111111111.pack").symlink_to(tmp_path / "elsewhere")
+    (store.root / "packs" / "mine.pack").write_bytes(whole)
+    path.unlink()
+    reader = FileStore(store.root)
+    assert reader.get(digest) is None
+    assert sorted(reader.packs.damaged) == ["0000000000000000.pack", "1111111111111111.pack"]
+    assert {stranger.name for stranger in reader.strangers()} == {"1111111111111111.pack", "mine.pack"}
