@@ -68,7 +68,7 @@ function linksCard(page) {
   if (!page.is_known) return null;
   if (!page.linked_from_total) return card("Linked from", make("p", { class: "muted" }, "No page of this run links here."));
   return card(`Linked from ${counted(page.linked_from_total, "page")}`,
-    page.linked_from.length < page.linked_from_total ? make("p", { class: "muted small" }, `The first ${number(page.linked_from.length)}; `, make("a", { href: `?${new URLSearchParams({ url: asked })}&all=1` }, "the map shows those around it"), ".") : null,
+    page.linked_from.length < page.linked_from_total ? make("p", { class: "muted small" }, `The first ${number(page.linked_from.length)}; `, make("code", {}, "sumi-ripple explain --all"), " names all.") : null,
     table([
       { name: "Page", cell: (row) => pageLink(row.url, ...shown(row.url)) },
       { name: "Link", cell: (row) => [row.text ? ["“", ...shown(row.text), "” "] : "", row.kind === "link" ? "" : row.kind].flat() },
