@@ -2,7 +2,7 @@
 
 import { get, post } from "/static/api.js";
 import { decide } from "/static/decide.js";
-import { domainLink, make, pageLink, shown, table } from "/static/dom.js";
+import { domainLink, make, pageLink, put, shown, table } from "/static/dom.js";
 import { attempt, start, tell } from "/static/shell.js";
 import { counted, moment, number } from "/static/words.js";
 
@@ -13,7 +13,7 @@ start(async (main, person) => {
   const candidates = make("section", { class: "card", id: "candidates" });
   const log = make("section", { class: "card", id: "log" });
   const broken = make("section", { class: "card", id: "broken" });
-  main.replaceChildren(
+  put(main,
     make("div", { class: "head" }, make("div", {}, make("h1", {}, "Curation"),
       make("p", {}, "Discovered domains that your quality domains point to. A decision is shown by a replay first, then written to the config; it takes effect with the next crawl.")),
     make("div", { class: "actions" }, ["candidates", "dead-links", "moved-links"].map((name) => make("a", { class: "button", href: `/api/export/${name}.csv` }, `${name.replace("-", " ")} as CSV`)))),
@@ -24,7 +24,7 @@ start(async (main, person) => {
 
 async function showCandidates(place, limit = 25) {
   const found = await get("/api/candidates", { limit });
-  place.replaceChildren(make("h2", {}, `Candidates (${number(found.total)})`));
+  put(place, make("h2", {}, `Candidates (${number(found.total)})`));
   if (!found.candidates.length) {
     place.append(make("p", { class: "empty" }, "No discovered domain is linked to by a quality domain."));
     return;
@@ -47,7 +47,7 @@ async function showCandidates(place, limit = 25) {
 
 async function showLog(place) {
   const found = await get("/api/curate/log");
-  place.replaceChildren(make("h2", {}, "Decisions"));
+  put(place, make("h2", {}, "Decisions"));
   if (!found.decisions.length) {
     place.append(make("p", { class: "empty" }, "Nothing has been decided yet."));
     return;
@@ -70,14 +70,14 @@ async function showBroken(place) {
   const found = await get("/api/links/mending");
   const rows = Object.keys(KINDS).flatMap((kind) => found[kind].map((row) => ({ ...row, kind })));
   const domains = [...new Set(rows.map((row) => row.domain))].sort();
-  place.replaceChildren(make("h2", {}, `Links of quality domains to mend (${number(rows.length)})`));
+  put(place, make("h2", {}, `Links of quality domains to mend (${number(rows.length)})`));
   if (!rows.length) place.append(make("p", { class: "empty" }, "Every link of your quality domains leads somewhere."));
   for (const domain of domains) {
     const own = rows.filter((row) => row.domain === domain);
     place.append(make("h3", {}, domainLink(domain), ` ${counted(own.length, "link")}`), table([
-      { name: "Link", cell: (row) => [pageLink(row.target, ...shown(row.target)), row.leads_to ? make("span", { class: "sub" }, "→ ", pageLink(row.leads_to, ...shown(row.leads_to))) : null] },
+      { name: "Link", cell: (row) => [pageLink(row.url, ...shown(row.url)), row.target ? make("span", { class: "sub" }, "→ ", pageLink(row.target, ...shown(row.target))) : null] },
       { name: "Why", cell: (row) => [KINDS[row.kind], row.why ? make("span", { class: "sub" }, ...shown(row.why)) : null] },
-      { name: "On pages", isNumber: true, cell: (row) => make("a", { href: `/page?${new URLSearchParams({ url: row.target })}` }, number(row.pages)) },
+      { name: "On pages", isNumber: true, cell: (row) => make("a", { href: `/page?${new URLSearchParams({ url: row.url })}` }, number(row.pages)) },
       { name: "For example", cell: (row) => row.examples.slice(0, 2).map((url) => make("span", { class: "sub" }, pageLink(url, ...shown(url, 90)))) },
     ], own.slice(0, 40), { label: `Links to mend of ${domain}` }));
     if (own.length > 40) place.append(make("p", { class: "muted small" }, `and ${number(own.length - 40)} more in the CSV`));

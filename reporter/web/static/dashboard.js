@@ -5,7 +5,7 @@
 
 import { get, post } from "/static/api.js";
 import { bars, lineChart } from "/static/charts.js";
-import { domainLink, make, shown, table } from "/static/dom.js";
+import { domainLink, make, put, shown, table } from "/static/dom.js";
 import { watch } from "/static/live.js";
 import { attempt, start, tell } from "/static/shell.js";
 import { bytes, counted, duration, moment, number, stateTone, stateWord } from "/static/words.js";
@@ -19,7 +19,7 @@ let newest = null;
 
 start(async (main, person) => {
   me = person;
-  main.replaceChildren(...frame());
+  put(main, ...frame());
   watch(showLive, (isLive) => {
     byId("is-live").textContent = isLive ? "live" : "not connected, trying again";
     byId("is-live").className = `tag ${isLive ? "is-good" : "is-warn"}`;
@@ -62,7 +62,7 @@ function showLive(sample) {
   byId("run").textContent = status;
   byId("left").textContent = leftWords(sample.left);
   const link = (name, value, href) => make("a", { class: "figure", href }, make("span", { class: "name" }, name), make("span", { class: "value" }, value));
-  byId("figures").replaceChildren(
+  put(byId("figures"),
     link("pages a second", sample.pages_per_second === null || !isAtWork ? "–" : sample.pages_per_second.toFixed(1), "/runs"),
     link("crawled", number(figures.crawled), "/pages?state=processed"),
     link("waiting", number(figures.waiting), "/pages?state=queued"),
@@ -90,19 +90,19 @@ function showActions(sample, isAtWork, isPaused) {
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   if (me.role !== "admin") {
-    place.replaceChildren();
+    put(place);
     return;
   }
   const button = (word, what, done, tone = "") => make("button", { type: "button", class: tone, id: `do-${what}`, onclick: () => attempt(async () => {
     await post("/api/control", { action: what });
     tell(done);
   }) }, word);
-  place.replaceChildren(
+  put(place,
     isPaused ? button("Resume", "resume", "The crawl goes on.", "primary") : isAtWork ? button("Pause", "pause", "Within two seconds no request leaves.") : null,
     isAtWork ? button("Stop", "stop", "The stages finish what is in flight, save and end.", "danger") : null,
     isAtWork ? button("Reload config", "reload", "Each stage reads the config again.") : null,
   );
-  place.replaceChildren(...[...place.childNodes].filter((node) => node.nodeType === 1));
+  put(place, ...[...place.childNodes].filter((node) => node.nodeType === 1));
 }
 
 function showStages(sample) {
@@ -111,7 +111,7 @@ function showStages(sample) {
     const memory = stage.facts?.memory_bytes ?? stage.facts?.rss;
     return { ...stage, tone, memory };
   });
-  byId("stages").replaceChildren(make("h2", {}, "Stages"), rows.length ? table([
+  put(byId("stages"), make("h2", {}, "Stages"), rows.length ? table([
     { name: "Stage", cell: (row) => row.name },
     { name: "Health", cell: (row) => make("span", { class: `tag ${row.tone}` }, row.is_stuck ? "stuck" : row.is_running ? row.doing || "running" : "not running") },
     { name: "Heartbeat", cell: (row) => (row.heartbeat_age_seconds === null ? "–" : `${duration(row.heartbeat_age_seconds)} ago`) },
@@ -123,7 +123,7 @@ function showWork(sample) {
   const wire = sample.stages.flatMap((stage) => (stage.is_running && Array.isArray(stage.facts?.on_wire) ? stage.facts.on_wire : []));
   const due = sample.next_due;
   const rows = wire.slice(0, 12).map((entry) => make("li", {}, domainLink(entry.domain ?? entry[0]), make("span", { class: "muted" }, ` ${duration(entry.seconds ?? entry[1] ?? 0)}`)));
-  byId("work").replaceChildren(make("h2", {}, "On the wire now"),
+  put(byId("work"), make("h2", {}, "On the wire now"),
     rows.length ? make("ul", { class: "plain rows" }, rows) : make("p", { class: "empty" }, sample.figures.in_flight ? `${counted(sample.figures.in_flight, "request")} under way.` : "No request is under way."),
     due ? make("p", { class: "small" }, "Next request: ", domainLink(due.domain), ` ${due.seconds > 0 ? `in ${due.seconds.toFixed(1)} s` : "now"}`) : "");
 }
@@ -148,16 +148,16 @@ async function showFigures() {
   for (const id of ["states", "errors", "codes"]) byId(id).hidden = false;
   const list = (title, rows, nothing) => [make("h2", {}, title), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing)];
   const sorted = (counts) => Object.entries(counts || {}).filter(([, value]) => value).sort((a, b) => b[1] - a[1]);
-  byId("states").replaceChildren(...list("Pages by state", sorted(stats.states).map(([state, value]) =>
+  put(byId("states"), ...list("Pages by state", sorted(stats.states).map(([state, value]) =>
     ({ label: stateWord(state), value, href: `/pages?state=${encodeURIComponent(state)}`, tone: stateTone(state) })), "No page is known yet."));
-  byId("errors").replaceChildren(...list("Failures by kind", sorted(stats.error_slugs).map(([slug, value]) =>
+  put(byId("errors"), ...list("Failures by kind", sorted(stats.error_slugs).map(([slug, value]) =>
     ({ label: shown(slug), value, href: `/pages?${new URLSearchParams({ error: slug })}`, tone: "is-bad" })), "Nothing has failed."));
-  byId("codes").replaceChildren(...list("Status codes", sorted(stats.status_codes).map(([code, value]) =>
+  put(byId("codes"), ...list("Status codes", sorted(stats.status_codes).map(([code, value]) =>
     ({ label: code, value, href: `/pages?${new URLSearchParams({ status: code })}`, tone: code >= 400 ? "is-bad" : "" })), "No answer has come in yet."));
   if (stats.alerts?.length) {
-    byId("alerts").replaceChildren(...stats.alerts.map((alert) => make("div", { class: `notice ${alert.severity === "critical" ? "is-bad" : "is-warn"}`, role: "alert" },
+    put(byId("alerts"), ...stats.alerts.map((alert) => make("div", { class: `notice ${alert.severity === "critical" ? "is-bad" : "is-warn"}`, role: "alert" },
       make("p", {}, make("strong", {}, ...shown(alert.name)), ": ", ...shown(alert.words || alert.detail || ""), alert.since ? make("span", { class: "muted" }, ` since ${moment(alert.since)}`) : ""))));
-  } else byId("alerts").replaceChildren();
+  } else put(byId("alerts"));
 }
 
 async function showRates() {
@@ -165,14 +165,14 @@ async function showRates() {
   const points = (found.points || []).map((point) => [new Date(point.at).getTime(), point.pages_per_second]);
   if (points.length < 2) return;
   const failed = (found.points || []).map((point) => [new Date(point.at).getTime(), point.errors_per_second ?? null]);
-  byId("rates").replaceChildren(lineChart(points, { label: "Pages a second", unit: "pages a second", more: failed.some(([, value]) => value) ? failed : null, format: (value) => Number(value ?? 0).toLocaleString("en", { maximumFractionDigits: 1 }) }),
+  put(byId("rates"), lineChart(points, { label: "Pages a second", unit: "pages a second", more: failed.some(([, value]) => value) ? failed : null, format: (value) => Number(value ?? 0).toLocaleString("en", { maximumFractionDigits: 1 }) }),
     make("p", { class: "small muted" }, make("span", { class: "legend-line" }), "crawled", failed.some(([, value]) => value) ? [" ", make("span", { class: "legend-line is-bad" }), "failed"] : ""));
 }
 
 async function showWaiting() {
   const found = await get("/api/frontier/waiting");
   const place = byId("waiting");
-  place.replaceChildren(make("h2", {}, "Domains that wait, and why"), found.domains?.length ? table([
+  put(place, make("h2", {}, "Domains that wait, and why"), found.domains?.length ? table([
     { name: "Domain", cell: (row) => domainLink(row.domain) },
     { name: "Why", cell: (row) => shown(row.words || row.reason) },
     { name: "Until", cell: (row) => (row.seconds === null || row.seconds === undefined ? "–" : duration(row.seconds)) },

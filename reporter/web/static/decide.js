@@ -1,7 +1,7 @@
 /* A decision about a domain: what it would do (by replay), then yes or no. */
 
 import { post } from "/static/api.js";
-import { make, shown } from "/static/dom.js";
+import { make, put, shown } from "/static/dom.js";
 import { tell } from "/static/shell.js";
 
 const WORDS = {
@@ -48,9 +48,9 @@ const body = (word, domain, note, tags) => ({ decision: word, domain, note: note
 async function preview(word, domain, effect) {
   try {
     const found = await post("/api/curate/preview", body(word, domain, "", ""));
-    effect.replaceChildren(make("h3", {}, "The map would become, without any further request"), make("ul", { id: "preview" }, found.lines.map((line) => make("li", {}, ...shown(line)))),
+    put(effect, make("h3", {}, "The map would become, without any further request"), make("ul", { id: "preview" }, found.lines.map((line) => make("li", {}, ...shown(line)))),
       ...(found.warnings || []).map((line) => make("p", { class: "notice is-warn" }, ...shown(line))));
   } catch (problem) {
-    effect.replaceChildren(make("p", { class: "notice is-warn" }, problem.message));
+    put(effect, make("p", { class: "notice is-warn" }, problem.message));
   }
 }

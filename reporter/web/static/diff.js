@@ -1,7 +1,7 @@
 /* What changed from one run to another. */
 
 import { get } from "/static/api.js";
-import { domainLink, make, pageLink, shown, table } from "/static/dom.js";
+import { domainLink, make, pageLink, put, shown, table } from "/static/dom.js";
 import { start } from "/static/shell.js";
 import { moment, number } from "/static/words.js";
 
@@ -15,7 +15,7 @@ const LISTED = 50;
 
 start(async (main) => {
   const asked = Object.fromEntries(new URLSearchParams(location.search));
-  main.replaceChildren(make("div", { class: "blank is-loading", role: "status" }, make("p", {}, "Comparing the runs; each is rebuilt from its results the first time …")));
+  put(main, make("div", { class: "blank is-loading", role: "status" }, make("p", {}, "Comparing the runs; each is rebuilt from its results the first time …")));
   const found = await get("/api/diff", asked);
   document.title = `Run ${found.before.number} → ${found.after.number} · Sumi-Ripple`;
   const kinds = Object.keys(HEADS).filter((kind) => found.counts[kind]);
@@ -23,7 +23,7 @@ start(async (main) => {
     const kind = `${thing}-${turn}`;
     return found.counts[kind] ? make("a", { href: `#${kind}` }, number(found.counts[kind])) : "0";
   };
-  main.replaceChildren(
+  put(main,
     make("div", { class: "head" }, make("div", {}, make("h1", {}, `From run ${found.before.number} to run ${found.after.number}`),
       make("p", {}, `${moment(found.before.started)} → ${moment(found.after.started)}`)),
     make("div", { class: "actions" }, make("a", { class: "button", href: `/map?run=${found.after.number}&against=${found.before.number}` }, "On the map"))),

@@ -18,6 +18,11 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Put these in place of what an element holds; null, undefined, false and "" are left out. */
+export function put(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
+}
+
 /** A text of strangers as nodes: visible characters as they are, others as a small code like U+202E. */
 export function shown(text, most = 300) {
   const all = String(text ?? "");

@@ -2,7 +2,7 @@
 
 import { get } from "/static/api.js";
 import { decide } from "/static/decide.js";
-import { card, dot, facts, make, outside, pageLink, shown, table } from "/static/dom.js";
+import { card, dot, facts, make, outside, pageLink, put, shown, table } from "/static/dom.js";
 import { blank, start } from "/static/shell.js";
 import { CLASSES, counted, moment, number } from "/static/words.js";
 
@@ -10,14 +10,14 @@ const asked = new URLSearchParams(location.search).get("domain") || "";
 
 start(async (main, me) => {
   if (!asked) {
-    main.replaceChildren(blank("Which domain?", make("p", {}, "Look for it in ", make("a", { href: "/domains" }, "Domains"), ".")));
+    put(main, blank("Which domain?", make("p", {}, "Look for it in ", make("a", { href: "/domains" }, "Domains"), ".")));
     return;
   }
   const domain = await get("/api/explain", { domain: asked });
   document.title = `${domain.unicode || domain.domain} · Sumi-Ripple`;
   const fitting = { discovered: ["accept", "reject", "stub"], stubbed: ["accept", "reject"], blacklisted: ["accept", "stub"], quality: [] }[domain.class] || [];
   const buttons = me.role === "admin" ? fitting.map((word) => make("button", { type: "button", onclick: () => decide(word, domain.domain) }, word[0].toUpperCase() + word.slice(1))) : [];
-  main.replaceChildren(
+  put(main,
     make("div", { class: "head" },
       make("div", {}, make("h1", {}, ...shown(domain.unicode ? `${domain.unicode} (${domain.domain})` : domain.domain)),
         make("p", {}, dot(domain.class), CLASSES[domain.class] || domain.class, domain.title ? [" · ", ...shown(domain.title)] : "")),

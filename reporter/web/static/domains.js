@@ -1,7 +1,7 @@
 /* Domains: the most linked first, 50 at a time. */
 
 import { get } from "/static/api.js";
-import { domainLink, dot, make, shown, table } from "/static/dom.js";
+import { domainLink, dot, make, put, shown, table } from "/static/dom.js";
 import { start } from "/static/shell.js";
 import { CLASSES, number } from "/static/words.js";
 
@@ -20,7 +20,7 @@ start(async (main) => {
   make("label", { class: "field" }, "Class", make("select", { name: "class" }, make("option", { value: "" }, "any"), ...Object.entries(CLASSES).map(([value, word]) => make("option", { value, selected: filled.get("class") === value }, word)))),
   make("button", { class: "primary", type: "submit" }, "Show"));
   form.querySelector("select").addEventListener("change", () => form.requestSubmit());
-  main.replaceChildren(make("div", { class: "head" }, make("div", {}, make("h1", {}, "Domains"), make("p", {}, "Every domain that the run has seen."))), form, list);
+  put(main, make("div", { class: "head" }, make("div", {}, make("h1", {}, "Domains"), make("p", {}, "Every domain that the run has seen."))), form, list);
   window.addEventListener("popstate", () => location.reload());
   await fill(list);
 });
@@ -29,7 +29,7 @@ async function fill(list, after = undefined) {
   asked += 1;
   const mine = asked;
   const query = Object.fromEntries(new URLSearchParams(location.search));
-  if (after === undefined) list.replaceChildren(make("p", { class: "empty", role: "status" }, "Looking …"));
+  if (after === undefined) put(list, make("p", { class: "empty", role: "status" }, "Looking …"));
   const found = await get("/api/domains", { q: query.q, class: query.class, limit: 50, after });
   if (mine !== asked) return;
   if (after === undefined) list.replaceChildren();

@@ -1,7 +1,7 @@
 /* One page: why it is as it is, the paths to it, who links here, and its stored text. */
 
 import { get } from "/static/api.js";
-import { card, domainLink, facts, make, outside, pageLink, shown, table } from "/static/dom.js";
+import { card, domainLink, facts, make, outside, pageLink, put, shown, table } from "/static/dom.js";
 import { blank, start } from "/static/shell.js";
 import { CLASSES, counted, moment, number, stateTone, stateWord } from "/static/words.js";
 
@@ -9,13 +9,13 @@ const asked = new URLSearchParams(location.search).get("url") || "";
 
 start(async (main) => {
   if (!asked) {
-    main.replaceChildren(blank("Which page?", make("p", {}, "Look for it in ", make("a", { href: "/pages" }, "Pages"), ".")));
+    put(main, blank("Which page?", make("p", {}, "Look for it in ", make("a", { href: "/pages" }, "Pages"), ".")));
     return;
   }
   const page = await get("/api/explain", { url: asked });
   document.title = `${page.title || page.key} · Sumi-Ripple`;
   const to = (level) => `/map?${new URLSearchParams({ level, url: page.key })}`;
-  main.replaceChildren(
+  put(main,
     make("div", { class: "head" },
       make("div", {}, make("h1", {}, ...shown(page.title || page.key)),
         make("p", { class: "url" }, outside(page.wire || page.key, ...shown(page.key)))),
@@ -52,7 +52,7 @@ function robots(found) {
 }
 
 function advice(page) {
-  if (!page.to_be_crawled?.length && !page.turn) return null;
+  if (page.state === "processed" || (!page.to_be_crawled?.length && !page.turn)) return null;
   const rows = page.to_be_crawled.map((line) => make("li", {}, ...shown(line, 600)));
   return card("To have it crawled", page.turn?.words ? make("p", {}, ...shown(page.turn.words)) : null, make("ul", { class: "plain rows" }, rows));
 }

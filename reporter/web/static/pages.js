@@ -1,7 +1,7 @@
 /* Pages: filters, full-text search over titles and URLs, 50 at a time. The address holds the filters. */
 
 import { get } from "/static/api.js";
-import { domainLink, make, pageLink, shown, table } from "/static/dom.js";
+import { domainLink, make, pageLink, put, shown, table } from "/static/dom.js";
 import { start } from "/static/shell.js";
 import { CLASSES, number, STATES, stateTone, stateWord } from "/static/words.js";
 
@@ -28,7 +28,7 @@ start(async (main) => {
   make("button", { class: "primary", type: "submit" }, "Show"));
   for (const field of form.querySelectorAll("select")) field.addEventListener("change", () => form.requestSubmit());
   const list = make("div", { id: "list", "aria-live": "polite" });
-  main.replaceChildren(make("div", { class: "head" }, make("div", {}, make("h1", {}, "Pages"), make("p", {}, "Every page that the run has seen, crawled or not.")),
+  put(main, make("div", { class: "head" }, make("div", {}, make("h1", {}, "Pages"), make("p", {}, "Every page that the run has seen, crawled or not.")),
     make("div", { class: "actions" }, make("a", { class: "button", id: "csv", href: "/api/export/pages.csv" }, "CSV"))), form, list);
   window.addEventListener("popstate", () => location.reload());
   await fill(list, form);
@@ -39,22 +39,22 @@ const query = () => Object.fromEntries([...new URLSearchParams(location.search)]
 async function fill(list, form) {
   run += 1;
   const mine = run;
-  list.replaceChildren(make("p", { class: "empty", role: "status" }, "Looking …"));
+  put(list, make("p", { class: "empty", role: "status" }, "Looking …"));
   let found;
   try {
     found = await get("/api/pages", { ...query(), limit: 50 });
   } catch (problem) {
-    if (mine === run) list.replaceChildren(make("div", { class: "notice is-warn", role: "alert" }, make("p", {}, problem.message)));
+    if (mine === run) put(list, make("div", { class: "notice is-warn", role: "alert" }, make("p", {}, problem.message)));
     if (mine === run && problem.status === 503 && problem.retryAfter) window.setTimeout(() => mine === run && fill(list, form), problem.retryAfter * 1000);
     return;
   }
   if (mine !== run) return;
   if (!found.pages.length) {
-    list.replaceChildren(make("p", { class: "empty" }, Object.keys(query()).length ? "No page is like that." : "No page is known yet."));
+    put(list, make("p", { class: "empty" }, Object.keys(query()).length ? "No page is like that." : "No page is known yet."));
     return;
   }
   const rows = make("div", { class: "stack" });
-  list.replaceChildren(rows);
+  put(list, rows);
   await append(rows, found);
 }
 

@@ -1,7 +1,7 @@
 /* Runs: history with figures, what changed in between, summaries and exports. */
 
 import { get } from "/static/api.js";
-import { make, shown, table } from "/static/dom.js";
+import { make, put, shown, table } from "/static/dom.js";
 import { blank, start } from "/static/shell.js";
 import { duration, moment, number } from "/static/words.js";
 
@@ -9,13 +9,13 @@ start(async (main) => {
   const found = await get("/api/runs");
   const runs = [...found.runs].reverse();
   if (!runs.length) {
-    main.replaceChildren(blank("No run yet", make("p", {}, "Start one with ", make("code", {}, "sumi-ripple crawl my.toml"), ".")));
+    put(main, blank("No run yet", make("p", {}, "Start one with ", make("code", {}, "sumi-ripple crawl my.toml"), ".")));
     return;
   }
   const completed = runs.filter((run) => run.status === "completed").map((run) => run.id ?? run.number);
   const before = (id) => completed.find((each) => each < id);
   const tone = { completed: "is-good", running: "", interrupted: "is-warn" };
-  main.replaceChildren(
+  put(main,
     make("div", { class: "head" }, make("div", {}, make("h1", {}, "Runs"), make("p", {}, "Every run of this crawl, newest first.")),
       completed.length > 1 ? make("div", { class: "actions" }, make("a", { class: "button", href: `/diff?before=${completed[1]}&after=${completed[0]}` }, "What changed last")) : null),
     make("div", { class: "stack" },
