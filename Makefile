@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl serve test lint bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
+.PHONY: help setup crawl serve test lint web test-web pictures bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -37,6 +37,25 @@ serve: $(STAMP) ## open the web face: on the demo (crawled if need be), or on yo
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+test-web: $(STAMP) ## try the web face in a browser (installs Playwright and axe-core; chromium where it may)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -q chromium >/dev/null; } || \
+	  { echo "make test-web needs Chromium; on Debian or Ubuntu: sudo apt-get install chromium" >&2; exit 1; }
+	@$(PIP) install -r requirements/web-test.txt
+	@if command -v npm >/dev/null; then npm ci --ignore-scripts --no-audit --no-fund --silent; \
+	  else echo "npm is not there, so axe-core is not either: the accessibility checks are skipped" >&2; fi
+	@$(BIN)/python -m pytest -rs tests/reporter/web/test_face_in_browser.py
+
+web: ## build the optional WebGL renderer of the map (needs node; the face works without it)
+	@command -v npm >/dev/null || { echo "make web needs node and npm; without them maps are drawn by Canvas2D" >&2; exit 1; }
+	@npm ci --ignore-scripts --no-audit --no-fund --silent
+	@node_modules/.bin/esbuild reporter/web/assets/sigma_map.js --bundle --format=esm --minify --log-level=warning \
+	  --outfile=reporter/web/static/built/sigma_map.js
+	@echo "Built reporter/web/static/built/sigma_map.js"
+
+pictures: $(STAMP) ## take the pictures of README and docs from the demo (needs what test-web installs)
+	@$(BIN)/python -m tests.reporter.web.take_pictures
 
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -43,6 +43,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
   let chosenLink = null; // its place in `links`
   const changes = nodes.change || null;
   const linkChanges = data.link_changes || null;
+  const isGroups = data.level === "communities";
   let isFitted = true;
   let frame = 0;
 
@@ -261,10 +262,16 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     context.arc(x, y, radius, 0, 2 * Math.PI);
     // The class is told by form too: listed domains, which are never visited, are hollow; the blacklisted are crossed.
     const isHollow = name === "stubbed" || name === "blacklisted";
-    context.fillStyle = isHollow ? colours.paper : colour;
+    context.fillStyle = isHollow || isGroups ? colours.paper : colour;
     context.fill();
+    if (isGroups) {
+      context.globalAlpha *= 0.28; // a community is a large disc: its colour is a wash, so that the map stays calm
+      context.fillStyle = colour;
+      context.fill();
+      context.globalAlpha = isFaded(index, near) ? 0.16 : 1;
+    }
     context.lineWidth = isHollow ? Math.min(Math.max(radius * 0.3, 1.2), 4) : 1;
-    context.strokeStyle = isHollow ? colour : colours.paper;
+    context.strokeStyle = isHollow || isGroups ? colour : colours.paper;
     if (isHollow || radius > 2.5) context.stroke();
     if (name === "blacklisted" && radius > 3) {
       const arm = radius * 0.62;

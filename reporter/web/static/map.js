@@ -7,13 +7,14 @@
 
 import { get } from "/static/api.js";
 import { decide } from "/static/decide.js";
-import { domainLink, dot, facts, make, outside, pageLink, shown } from "/static/dom.js";
+import { domainLink, dot, facts, make, outside, pageLink, put, shown } from "/static/dom.js";
 import { pickRenderer } from "/static/renderer.js";
 import { blank, start } from "/static/shell.js";
 import { CLASSES, counted, number, STATES, stateWord } from "/static/words.js";
 
 const MOST_RESULTS = 12;
 const MOST_NEIGHBOURS = 12;
+const ASKED = ["level", "most", "domain", "url", "run", "against"]; // members of the address that the server is asked with
 const NOTES = { quality: "on your list", discovered: "found by links", stubbed: "recorded, never visited", blacklisted: "recorded, never visited" };
 const byId = (id) => document.getElementById(id);
 
@@ -85,7 +86,7 @@ async function show() {
   asked += 1;
   const question = asked;
   const query = { level: "domains", ...address() };
-  const { select, ...wanted } = query;
+  const wanted = Object.fromEntries(Object.entries(query).filter(([name]) => ASKED.includes(name)));
   byId("level").value = ["communities", "domains"].includes(query.level) ? query.level : "domains";
   byId("run").value = query.run || "";
   byId("against").value = query.against || "";
@@ -93,7 +94,7 @@ async function show() {
   byId("map-counts").textContent = query.against ? "Comparing the runs …" : "Loading …";
   let found;
   try {
-    found = await get("/api/graph", { ...wanted, group: undefined });
+    found = await get("/api/graph", wanted);
   } catch (problem) {
     if (question === asked) showFailure(problem);
     return;
@@ -102,8 +103,8 @@ async function show() {
   draw(found);
   if (query.group !== undefined) byId("map-title").textContent = `Community of ${chiefOf(Number(query.group))}`;
   applyFilters();
-  if (select) {
-    const index = level.nodes.name.indexOf(select);
+  if (query.select) {
+    const index = level.nodes.name.indexOf(query.select);
     if (index >= 0) map.select(index, { isRevealed: true });
   }
 }
@@ -232,7 +233,7 @@ function openPanel(title, ...children) {
     panel.hidden = true;
     byId("map").focus();
   } }, "×");
-  panel.replaceChildren(make("div", { class: "panel-head" }, make("h2", { id: "panel-title", tabindex: "-1" }, ...[title].flat()), close), ...children);
+  put(panel, make("div", { class: "panel-head" }, make("h2", { id: "panel-title", tabindex: "-1" }, ...[title].flat()), close), ...children);
   panel.hidden = false;
   panel.scrollTop = 0;
 }
