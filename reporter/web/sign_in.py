@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from reporter.web.guard import session_cookie
+from reporter.web.page_files import page_text
 from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call
 from reporter.web.web_accounts import OWNER, hasher, is_password
@@ -26,6 +27,8 @@ class EnterQuery(msgspec.Struct, forbid_unknown_fields=True):
 def enter(call: Call) -> Response:
     """The single-use link."""
     if not call.query.token or not call.face.accounts.use_link(call.query.token):
+        if "text/html" in call.headers.get("accept", ""):  # a person in a browser: the page says the same, with a form
+            return HTMLResponse(page_text("", call.face.version), 401)
         raise Problem(
             401, "no-such-link", "this link was used already, or is too old; for another: sumi-ripple user link"
         )

@@ -15,7 +15,8 @@ const SPANS = { "15 min": 900, "3 h": 10800, "2 days": 172800, "30 days": 259200
 const byId = (id) => document.getElementById(id);
 let span = 900;
 let me = null;
-let newest = null;
+let size = null; // bytes of this run
+let onTheWire = []; // domains
 
 start(async (main, person) => {
   me = person;
@@ -54,7 +55,6 @@ function frame() {
 // -- live -----------------------------------------------------------------------------------------------------------
 
 function showLive(sample) {
-  newest = sample;
   const { run, figures } = sample;
   const isPaused = sample.flags.includes("pause");
   const isAtWork = sample.stages.some((stage) => stage.is_running);
@@ -70,6 +70,7 @@ function showLive(sample) {
     link("pages known", number(figures.known), "/pages"),
     link("links", number(figures.links), "/map"),
     link("on the wire", number(figures.in_flight), "#work"),
+    link("read", bytes(size), "/domains"),
   );
   showActions(sample, isAtWork, isPaused);
   showStages(sample);
@@ -120,9 +121,8 @@ function showStages(sample) {
 }
 
 function showWork(sample) {
-  const wire = sample.stages.flatMap((stage) => (stage.is_running && Array.isArray(stage.facts?.on_wire) ? stage.facts.on_wire : []));
   const due = sample.next_due;
-  const rows = wire.slice(0, 12).map((entry) => make("li", {}, domainLink(entry.domain ?? entry[0]), make("span", { class: "muted" }, ` ${duration(entry.seconds ?? entry[1] ?? 0)}`)));
+  const rows = onTheWire.slice(0, 12).map((domain) => make("li", {}, domainLink(domain)));
   put(byId("work"), make("h2", {}, "On the wire now"),
     rows.length ? make("ul", { class: "plain rows" }, rows) : make("p", { class: "empty" }, sample.figures.in_flight ? `${counted(sample.figures.in_flight, "request")} under way.` : "No request is under way."),
     due ? make("p", { class: "small" }, "Next request: ", domainLink(due.domain), ` ${due.seconds > 0 ? `in ${due.seconds.toFixed(1)} s` : "now"}`) : "");
@@ -146,6 +146,7 @@ async function showFigures() {
     return;
   }
   for (const id of ["states", "errors", "codes"]) byId(id).hidden = false;
+  size = stats.bytes ?? null;
   const list = (title, rows, nothing) => [make("h2", {}, title), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing)];
   const sorted = (counts) => Object.entries(counts || {}).filter(([, value]) => value).sort((a, b) => b[1] - a[1]);
   put(byId("states"), ...list("Pages by state", sorted(stats.states).map(([state, value]) =>
@@ -172,6 +173,7 @@ async function showRates() {
 async function showWaiting() {
   const found = await get("/api/frontier/waiting");
   const place = byId("waiting");
+  onTheWire = found.on_the_wire || [];
   put(place, make("h2", {}, "Domains that wait, and why"), found.domains?.length ? table([
     { name: "Domain", cell: (row) => domainLink(row.domain) },
     { name: "Why", cell: (row) => shown(row.words || row.reason) },

@@ -53,13 +53,15 @@ export function blank(title, ...children) {
 
 /** The signed-out state: a form for accounts, and where the single-use link comes from. */
 export function showSignIn() {
+  const isOldLink = location.pathname === "/enter";
   const problem = make("p", { class: "notice is-bad", role: "alert", hidden: true });
   const form = make("form", { class: "sign-in card", onsubmit: async (event) => {
     event.preventDefault();
     const given = new FormData(form);
     try {
       await post("/api/auth/login", { name: given.get("name"), password: given.get("password") });
-      location.reload();
+      if (isOldLink) location.assign("/");
+      else location.reload();
     } catch (failure) {
       problem.textContent = failure.message;
       problem.hidden = false;
@@ -69,8 +71,8 @@ export function showSignIn() {
   make("label", { class: "field" }, "Name", make("input", { name: "name", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false" })),
   make("label", { class: "field" }, "Password", make("input", { name: "password", type: "password", autocomplete: "current-password", required: true })),
   make("div", {}, make("button", { class: "primary", type: "submit" }, "Sign in")));
-  const help = make("p", {}, "At this machine, open the link that ", make("code", {}, "sumi-ripple serve"),
-    " printed; for a new one: ", make("code", {}, "sumi-ripple user link"), ".");
+  const help = make("p", {}, isOldLink ? "This link was used already, or is too old. " : "", "At this machine, open the link that ", make("code", {}, "sumi-ripple serve"),
+    " printed, once; for a new one: ", make("code", {}, "sumi-ripple user link"), ".");
   main.replaceChildren(blank("You are signed out", help, form));
   document.body.classList.remove("is-map");
   document.body.dataset.ready = "true";

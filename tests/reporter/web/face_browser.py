@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,6 +127,13 @@ class Watched:
         self.page.goto(self.base + path)
         self.page.wait_for_selector("body[data-ready]")
         return self.page
+
+    def until(self, condition: str) -> None:
+        """Wait for an expression to be true. (Playwright's own waiting evaluates in the page, which its policy forbids.)"""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < deadline, f"never true: {condition}"
+            self.page.wait_for_timeout(50)
 
     def violations(self) -> list[str]:
         """What axe-core finds on the page as it is now. Evaluated, not injected: the page's policy allows no script."""

@@ -6,16 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.reporter.terrain import MapBuilder
 from tests.reporter.web.face_browser import AXE, Demo, Watched, base_of, browser, missing
 from tests.reporter.web.serving import CONFIG, served
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 pytestmark = [
     pytest.mark.xdist_group("face-browser"),
@@ -49,14 +46,15 @@ def signed_in(chromium: Any, demo: Demo) -> Iterator[tuple[str, dict[str, Any]]]
         page.wait_for_selector("body[data-ready]")
         state = context.storage_state()
         context.close()
-        yield base_of(link), state
+        yield base_of(link), {**state, "link": link}
 
 
 @pytest.fixture
 def face(chromium: Any, signed_in: tuple[str, dict[str, Any]]) -> Iterator[Watched]:
     """A signed-in tab. At the end: no message in the console, no request to anything but the server."""
     base, state = signed_in
-    context = chromium.new_context(storage_state=state, viewport={"width": 1280, "height": 800})
+    kept = {name: state[name] for name in ("cookies", "origins")}
+    context = chromium.new_context(storage_state=kept, viewport={"width": 1280, "height": 800})
     watched = Watched(context, base)
     yield watched
     context.close()
@@ -64,9 +62,10 @@ def face(chromium: Any, signed_in: tuple[str, dict[str, Any]]) -> Iterator[Watch
     assert watched.foreign == []
 
 
-def select_domain(page: Page, name: str) -> None:
+def select_domain(face: Watched, name: str) -> None:
     """A real click where a domain is drawn."""
-    page.wait_for_function("globalThis.sumiRippleMap && sumiRippleLevel.counts.shown > 0")
+    page = face.page
+    face.until("globalThis.sumiRippleMap && sumiRippleLevel.counts.shown > 0")
     at = page.evaluate(
         f"(() => {{ const at = sumiRippleMap.placeOf(sumiRippleLevel.nodes.name.indexOf({json.dumps(name)}));"
         " const box = document.getElementById('map').getBoundingClientRect();"
@@ -89,14 +88,13 @@ def test_nobody_sees_anything_without_signing_in(chromium: Any, signed_in: tuple
     context.close()
 
 
-def test_the_link_signs_in_once(chromium: Any, demo: Demo) -> None:
-    with demo.served() as link:
-        for words in ("Run 1 is complete", "used already"):
-            context = chromium.new_context()
-            page = context.new_page()
-            page.goto(link)
-            page.wait_for_function(f"document.body.innerText.includes({json.dumps(words)})")
-            context.close()
+def test_the_link_signs_in_once(chromium: Any, signed_in: tuple[str, dict[str, Any]]) -> None:
+    base, state = signed_in
+    context = chromium.new_context()
+    watched = Watched(context, base)
+    watched.page.goto(state["link"])
+    watched.page.wait_for_selector("text=This link was used already, or is too old")
+    context.close()
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -115,11 +113,11 @@ def test_every_page_can_be_used_by_everybody(face: Watched, path: str, width: in
 def test_a_click_on_the_map_explains_a_domain_and_the_links_behind_an_edge(face: Watched) -> None:
     page = face.open("/map")
     assert "Showing 32 of 32 domains" in page.inner_text("#map-counts")
-    select_domain(page, "moss-notes.test")
+    select_domain(face, "moss-notes.test")
     assert page.inner_text("#panel-title") == "moss-notes.test"
     assert "Linked from" in page.inner_text("#panel")
     page.click("#panel button[aria-label='Page links: tea-almanac.test']")
-    page.wait_for_function("document.getElementById('panel').innerText.includes('page link')")
+    face.until("document.getElementById('panel').innerText.includes('page link')")
     assert "https://tea-almanac.test/" in page.inner_text("#panel") and "moss-notes.test" in page.inner_text("#panel")
     page.click("#panel >> text=https://moss-notes.test >> nth=0")
     page.wait_for_selector("body[data-ready] h1")
@@ -128,31 +126,31 @@ def test_a_click_on_the_map_explains_a_domain_and_the_links_behind_an_edge(face:
 
 def test_a_search_on_the_map_finds_and_selects_by_keyboard(face: Watched) -> None:
     page = face.open("/map")
-    page.wait_for_function("globalThis.sumiRippleMap")
+    face.until("globalThis.sumiRippleMap")
     page.keyboard.press("/")
     page.keyboard.type("ferry")
     assert page.inner_text("#results").split() == ["tired-ferry.test"]
     page.keyboard.press("Enter")
     assert page.inner_text("#panel-title") == "tired-ferry.test"
     page.select_option("#class", "quality")
-    page.wait_for_function("document.getElementById('map-counts').innerText.includes('7 pass the filters')")
+    face.until("document.getElementById('map-counts').innerText.includes('7 pass the filters')")
 
 
 def test_levels_go_from_communities_to_a_page_and_the_path_to_it(face: Watched) -> None:
     page = face.open("/map?level=communities")
-    page.wait_for_function("globalThis.sumiRippleLevel?.level === 'communities'")
+    face.until("globalThis.sumiRippleLevel?.level === 'communities'")
     page.evaluate("sumiRippleMap.select(0)")
     page.click("text=Show its domains")
-    page.wait_for_function("sumiRippleLevel.level === 'domains' && location.search.includes('group=')")
-    select_domain(page, "tea-almanac.test")
+    face.until("sumiRippleLevel.level === 'domains' && location.search.includes('group=')")
+    select_domain(face, "tea-almanac.test")
     page.click("text=Its pages")
-    page.wait_for_function("sumiRippleLevel.level === 'pages'")
+    face.until("sumiRippleLevel.level === 'pages'")
     page.evaluate("sumiRippleMap.select(sumiRippleLevel.nodes.name.indexOf('https://tea-almanac.test/brewing'))")
     page.click("text=Path from a quality domain")
-    page.wait_for_function("sumiRippleLevel.level === 'paths'")
+    face.until("sumiRippleLevel.level === 'paths'")
     assert "chart-room.test" in page.inner_text("#panel") and "depth 2" in page.inner_text("#panel")
     page.go_back()
-    page.wait_for_function("sumiRippleLevel.level === 'pages'")
+    face.until("sumiRippleLevel.level === 'pages'")
 
 
 def test_words_are_found_in_titles_and_addresses(face: Watched) -> None:
@@ -198,7 +196,7 @@ def test_a_crawl_is_watched_paused_resumed_and_seen_to_its_end(face: Watched, de
     page = face.open("/diff?before=1&after=2")
     page.wait_for_selector("text=From run 1 to run 2")
     page.click("text=On the map")
-    page.wait_for_function("globalThis.sumiRippleLevel?.against")
+    face.until("globalThis.sumiRippleLevel?.against")
     assert "Run 2 compared with run 1" in page.inner_text("#map-title")
     page = face.open("/runs")
     assert "#2" in page.inner_text("main") and "#1" in page.inner_text("main")
@@ -234,8 +232,8 @@ def test_titles_and_texts_of_strangers_are_inert(chromium: Any, tmp_path: Path) 
         ):
             page = watched.open(path)
             if path == "/map":
-                select_domain(page, "bad.test")
-            page.wait_for_function("document.body.innerText.includes('bad.test')")
+                select_domain(face, "bad.test")
+            face.until("document.body.innerText.includes('bad.test')")
             assert page.title().endswith("Sumi-Ripple") and "owned" not in page.title().partition("<")[0]
             assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
         page = watched.open("/pages")
