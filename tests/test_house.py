@@ -91,7 +91,7 @@ ALLOWED: dict[str, set[str]] = {
     "reporter.web": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.observe", "crawler.workspace"),
         *("crawler.database", "reporter", "reporter.queries", "reporter.diff", "reporter.explain"),
-        *("reporter.export", "reporter.map", "reporter.atlas"),
+        *("reporter.export", "reporter.map", "reporter.atlas", "crawler.store", "crawler.visit"),
     },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.store", "crawler.workspace", "crawler.database"),
@@ -160,6 +160,7 @@ PURE_MODULES = {
     "reporter.map.communities",
     "reporter.map.kept_places",
     "reporter.map.placement",
+    "reporter.readable_text",
     "reporter.summary.ending",
     "reporter.summary.markdown",
     "reporter.verdict",

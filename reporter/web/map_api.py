@@ -306,7 +306,7 @@ def graph(call: Call) -> Answer:
         name = host(query.domain)
         found = page_level.pages_of_domain(about.path, name)
     elif query.level in ("surroundings", "paths"):
-        key = _key(face, query.url)
+        key = url_key(face, query.url)
         found = (page_level.surroundings if query.level == "surroundings" else page_level.paths)(about.path, key)
     else:
         found = _domain_levels(face, about, query)
@@ -344,7 +344,8 @@ def graph_links(call: Call) -> Answer:
     return Answer(behind_links.behind_link(about.path, host(call.query.source), host(call.query.target)))
 
 
-def _key(face: Face, url: str) -> str:
+def url_key(face: Face, url: str) -> str:
+    """The key of a URL. Raises Problem."""
     try:
         return normalize(url, face.config.crawler.tracking_parameters)
     except UrlError as problem:

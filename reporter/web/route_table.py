@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from reporter.web import control_api, crawl_api, curate_api, export_api, live_api, map_api, page_api, sign_in
+from reporter.web import (
+    content_api,
+    control_api,
+    crawl_api,
+    curate_api,
+    export_api,
+    live_api,
+    map_api,
+    page_api,
+    sign_in,
+)
 from reporter.web.openapi import document
 from reporter.web.routing import Bucket, Call, Role, Route
 
@@ -77,6 +87,11 @@ ROUTES: tuple[Route, ...] = (
     Route(
         *("GET", "/api/pages", page_api.pages, USER, "Pages by filters, and by words", "pages"),
         query=page_api.PagesQuery,
+        problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/pages/content", content_api.content, USER, "A stored page as text", "page-content"),
+        query=content_api.ContentQuery,
         problems=(*_MAP, 409),
     ),
     Route(

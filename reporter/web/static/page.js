@@ -3,7 +3,7 @@
 import { get } from "/static/api.js";
 import { card, domainLink, facts, make, outside, pageLink, put, shown, table } from "/static/dom.js";
 import { blank, start } from "/static/shell.js";
-import { CLASSES, counted, moment, number, stateTone, stateWord } from "/static/words.js";
+import { bytes, CLASSES, counted, moment, number, stateTone, stateWord } from "/static/words.js";
 
 const asked = new URLSearchParams(location.search).get("url") || "";
 
@@ -78,15 +78,10 @@ function linksCard(page) {
 /** The stored content as text. It is never shown as the site's own HTML. */
 async function storedCard(page) {
   if (!page.is_known) return null;
-  let stored;
-  try {
-    stored = await get("/api/pages/content", { url: page.key });
-  } catch (problem) {
-    if (problem.status === 404 || problem.status === 409) return null;
-    throw problem;
-  }
+  const stored = await get("/api/pages/content", { url: page.key });
+  if (!stored.is_stored) return page.state === "processed" ? card("Stored content", make("p", { class: "muted" }, `None: ${stored.why}.`)) : null;
   const box = card("Stored content, as text",
-    make("p", { class: "muted small" }, `${moment(stored.fetched_at || stored.at)}${stored.is_cut ? ", its beginning" : ""}`),
+    make("p", { class: "muted small" }, `From run ${stored.run}, ${bytes(stored.bytes)} of HTML${stored.is_cut ? "; its beginning" : ""}`),
     make("pre", { tabindex: "0" }, ...shown(stored.text, 200000)));
   box.classList.add("wide");
   return box;

@@ -129,7 +129,7 @@ class Watched:
         return self.page
 
     def until(self, condition: str) -> None:
-        """Wait for an expression to be true. (Playwright's own waiting evaluates in the page, which its policy forbids.)"""
+        """Wait for an expression to be true. (Playwright waits by an eval in the page, which its policy forbids.)"""
         deadline = time.monotonic() + PATIENCE / 1000
         while not self.page.evaluate(condition):
             assert time.monotonic() < deadline, f"never true: {condition}"
