@@ -218,9 +218,7 @@ def hostile_map(folder: Path) -> Path:
 def test_titles_and_texts_of_strangers_are_inert(chromium: Any, tmp_path: Path) -> None:
     """No markup, no script, no request; what cannot be seen is shown as its code."""
     with served(hostile_map(tmp_path)) as server:
-        context = chromium.new_context(
-            extra_http_headers={}, storage_state={"cookies": [_cookie(server)], "origins": []}
-        )
+        context = chromium.new_context(storage_state={"cookies": [_cookie(server)], "origins": []})
         watched = Watched(context, server.base)
         for path in (
             "/pages",
@@ -232,8 +230,8 @@ def test_titles_and_texts_of_strangers_are_inert(chromium: Any, tmp_path: Path) 
         ):
             page = watched.open(path)
             if path == "/map":
-                select_domain(face, "bad.test")
-            face.until("document.body.innerText.includes('bad.test')")
+                select_domain(watched, "bad.test")
+            watched.until("document.body.innerText.includes('bad.test')")
             assert page.title().endswith("Sumi-Ripple") and "owned" not in page.title().partition("<")[0]
             assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
         page = watched.open("/pages")
