@@ -11,6 +11,14 @@ from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.cli.calling import sumi
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that read the crawl of the demo run in one process: else each process makes a crawl of its own."""
+    for item in items:
+        if item.nodeid.startswith("tests/crawler/cli/") and "crawled" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("demo"))
+
+
 @pytest.fixture
 def config_path(tmp_path: Path) -> Path:
     path = tmp_path / "my.toml"
