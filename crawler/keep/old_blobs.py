@@ -36,14 +36,15 @@ def prune_blobs(config: Config, *, is_named: bool, now: float | None = None) -> 
     found: list[str] = []
     size = kept = 0
     for digest in store.hashes():
-        raw, facts = bytes.fromhex(digest), store.path_of(digest).lstat()
-        if seen.get(raw, facts.st_mtime) >= before:
+        raw = bytes.fromhex(digest)
+        written_at, bytes_on_disk = store.age_and_size(digest)
+        if seen.get(raw, written_at) >= before:
             continue
         if raw in needed and not is_named:
             kept += 1
             continue
         found.append(digest)
-        size += facts.st_size
+        size += bytes_on_disk
     removals = []
     if found:
         why = f"not seen for {age_words(limit)} ([retention] blobs)" + ("" if is_named else ", and nothing names them")
@@ -87,9 +88,6 @@ def _remove(config: Config, digests: list[str]) -> None:
         )
     role = workspace.take_role("supervisor")
     try:
-        store = open_store(config)
-        for digest in digests:
-            if store.has(digest):  # in its place, behind no symlink
-                store.path_of(digest).unlink(missing_ok=True)
+        open_store(config).remove_all(frozenset(digests))
     finally:
         role.release()

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -158,23 +158,40 @@ class FileStore:
 
     def remove(self, digest: str) -> bool:
         """Remove a blob, from its file and from its pack. False: it was not there."""
-        is_there = False
-        with suppress(FileNotFoundError), self._shard(checked_hash(digest)) as folder:
-            os.unlink(f"{digest}{SUFFIX}", dir_fd=folder)
-            is_there = True
-        while (pack := self.packs.holding(digest)) is not None:
-            self._rewrite(pack, digest)
-            is_there = True
-        return is_there
+        return self.remove_all({checked_hash(digest)}) > 0
 
-    def _rewrite(self, pack: Pack, left_out: str) -> None:
-        """Put a pack without one blob into its place; without its last one it is removed."""
-        rest = [digest for digest in pack.hashes() if digest != left_out]
+    def remove_all(self, digests: Set[str]) -> int:
+        """Remove these blobs; returns how many of them were there. A pack that holds some is written anew, once."""
+        gone: set[str] = set()
+        for digest in digests:
+            with suppress(FileNotFoundError), self._shard(checked_hash(digest)) as folder:
+                os.unlink(f"{digest}{SUFFIX}", dir_fd=folder)
+                gone.add(digest)
+        for pack in self.packs.all():
+            packed = digests & set(pack.hashes())
+            if packed:
+                self._rewrite(pack, packed)
+                gone |= packed
+        return len(gone)
+
+    def _rewrite(self, pack: Pack, left_out: Set[str]) -> None:
+        """Put a pack without some blobs into its place; without its last one it is removed."""
+        rest = [digest for digest in pack.hashes() if digest not in left_out]
         if rest:
             frames = ((digest, pack.frame(digest) or b"") for digest in rest)
             write_frames(self.scratch("pack"), self.packs.folder, frames, pack.dictionary, self.mode)
         pack.path.unlink()
         self.packs.look_again()
+
+    def age_and_size(self, digest: str) -> tuple[float, int]:
+        """When a blob, or the pack that holds it, was written (seconds since 1970), and its bytes on disk."""
+        if self.is_loose(digest):
+            found = self.path_of(digest).lstat()
+            return found.st_mtime, found.st_size
+        pack = self.packs.holding(digest)
+        if pack is None:
+            raise FileNotFoundError(errno.ENOENT, "no such blob", digest)
+        return pack.path.lstat().st_mtime, len(pack.frame(digest) or b"")
 
     def scratch(self, purpose: str) -> Path:
         """A name for a file that is being made."""

@@ -12,6 +12,7 @@ from crawler.keep.old_blobs import prune_blobs
 from crawler.model.records import PageResult
 from crawler.model.settings import Config, RetentionSettings, StoreSettings
 from crawler.store.file_store import FileStore, open_store
+from crawler.store.packing import pack_blobs
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.ingest.test_loop import write
@@ -61,6 +62,22 @@ def test_pages_that_nothing_names_go_and_needed_ones_only_by_name(config: Config
     (removal,) = prune_blobs(config, is_named=True, now=NOW).removals
     removal.remove()
     assert left(store) == {fresh, confirmed}, "a visit of yesterday confirmed that one"
+
+
+def test_pages_in_packs_go_too_and_their_neighbours_stay(config: Config) -> None:
+    bodies = {stored(config, b"<p>page %d</p>" % number, 31): number for number in range(20)}
+    store = open_store(config)
+    assert pack_blobs(store, lambda digest: "a.test", NOW).blobs == 20
+    for pack in store.packs.all():
+        os.utime(pack.path, (NOW - 31 * DAY,) * 2)
+    kept = {digest for digest, number in bodies.items() if number % 2}
+    write(config, "fetcher-01", [named(digest, "2024-12-31") for digest in sorted(kept)])
+    (removal,) = prune_blobs(config, is_named=True, now=NOW).removals
+    assert removal.name == "10 stored pages"
+    removal.remove()
+    store = open_store(config)
+    assert left(store) == kept
+    assert all(store.get(digest) == b"<p>page %d</p>" % bodies[digest] for digest in kept)
 
 
 def test_no_page_goes_while_a_fetcher_is_at_work(config: Config) -> None:
