@@ -244,7 +244,7 @@ def _domains(tallies: Mapping[int, _Tally], domains: Mapping[int, DomainFacts], 
     return figures
 
 
-def overall(pages: PageFigures, links: int, pages_in_all: int) -> Overall:
+def overall(pages: PageFigures, links: int, pages_in_all: int, rejected: int = 0) -> Overall:
     """The figures of the first table."""
     states = pages.states
     known = sum(states.values())
@@ -262,6 +262,7 @@ def overall(pages: PageFigures, links: int, pages_in_all: int) -> Overall:
         over_budget=states.get(PageState.REQUEST_LIMIT_HIT, 0),
         not_seen_again=pages_in_all - known,
         out_of_scope=pages.out_of_scope,
+        rejected=rejected,
     )
 
 

@@ -44,6 +44,7 @@ class Overall:
     over_budget: int  # `request_limit_hit`
     not_seen_again: int  # pages of earlier runs that this one has not seen
     out_of_scope: int = 0  # `discovered`, too, but not among `not_followed`
+    rejected: int = 0  # of `pages_crawled`: they answered with 2xx and are no pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +248,26 @@ class RejectedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlinkedPages:
+    """Pages that were found (`sitemap`) or tried (`speculated`, `archive`) without a link."""
+
+    way: str
+    pages: int
+    crawled: int
+    led_to: int | None  # pages that the run had not seen before; None: not counted
+
+
+@dataclass(frozen=True, slots=True)
+class GuessedForm:
+    """A list, or a form of archives, of which pages were tried without a link."""
+
+    way: str
+    form: str
+    tried: int
+    ended_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """All figures. Lists are complete unless their name says `top`; outputs may show fewer.
 
@@ -290,6 +311,8 @@ class Figures:
     truncated_total: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     rejected: list[RejectedPage] = field(default_factory=list)
+    unlinked: list[UnlinkedPages] = field(default_factory=list)
+    guessed: list[GuessedForm] = field(default_factory=list)
     seeds: int = 0
     seeds_waiting: int = 0
     failed_seeds: list[FailedSeed] = field(default_factory=list)

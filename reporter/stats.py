@@ -88,6 +88,8 @@ def _shape(figures: Figures, by: str | None) -> dict[str, Any]:
     if by == "rejection":
         shape["rejected"] = [asdict(row) for row in figures.rejected]
     if by is None:
+        shape["unlinked"] = [asdict(row) for row in figures.unlinked]
+        shape["guessed"] = [asdict(row) for row in figures.guessed]
         shape |= _lists(figures)
     return shape
 
@@ -191,6 +193,7 @@ def _overview(figures: Figures, cut: _Cut) -> list[str]:
     bad_news = verdict(figures)
     rows = [
         ("Pages crawled", overall.pages_crawled),
+        *([("Of them rejected", overall.rejected)] if overall.rejected else []),
         ("Unique domains discovered", overall.domains_discovered),
         ("Total links recorded", overall.links),
         ("Blacklisted URLs found", overall.blacklisted),

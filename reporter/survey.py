@@ -14,9 +14,10 @@ from reporter.error_categories import reason_words
 from reporter.figures import TOP, Figures, FixableLink
 from reporter.queries import broken_links, domain_links, overview, page_rule_rows
 from reporter.queries.one_page import urls_of
-from reporter.queries.rejections import rejected_pages, rejections
+from reporter.queries.rejections import rejected_pages, rejected_though_crawled, rejections
 from reporter.queries.rows import BrokenLink, DomainRow
 from reporter.queries.seeds import seed_rows
+from reporter.queries.unlinked_pages import guessed_forms, unlinked_pages
 
 FIXABLE_PER_DOMAIN = 10
 FIXABLE_DOMAINS = 20
@@ -43,7 +44,7 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_un
     seeds = seed_rows(reader)
     answer = Figures(
         run=counting.run_figures(row),
-        overall=counting.overall(pages, links, overview.pages_in_all(reader)),
+        overall=counting.overall(pages, links, overview.pages_in_all(reader), rejected_though_crawled(reader, row.id)),
         states=pages.states,
         depths=pages.depths,
         domains=pages.domains,
@@ -123,6 +124,8 @@ def _with_lists(
         "caps": [figures.CapFigures(*row) for row in page_rule_rows.closed_caps(reader, run)],
         "rejections": [figures.Rejection(*row) for row in reasons],
         "rejected": [figures.RejectedPage(*row) for row in rejected],
+        "unlinked": [figures.UnlinkedPages(*row) for row in unlinked_pages(reader, run)],
+        "guessed": [figures.GuessedForm(*row) for row in guessed_forms(reader, run)],
     }
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     return Figures(**{**fields, **changes})

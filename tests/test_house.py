@@ -157,6 +157,7 @@ PURE_MODULES = {
     "reporter.export.formats",
     "reporter.export.warc_records",
     "reporter.figures",
+    "reporter.guess_ends",
     "reporter.map.communities",
     "reporter.map.kept_places",
     "reporter.map.placement",

@@ -17,7 +17,8 @@ from crawler.model.states import PageState
 from crawler.rules.lists import EntryNotes
 from reporter.candidates import REFERRERS, reasons, sample_referrers
 from reporter.explain.config_lines import ruling
-from reporter.explain.domain_facts import GUESSES_ENDED, DomainExplanation
+from reporter.explain.domain_facts import DomainExplanation
+from reporter.guess_ends import GUESSES_ENDED
 from reporter.queries import candidate_rows, discovery_rows, domain_links, one_page, overview
 
 

@@ -14,15 +14,7 @@ from reporter.figures import Referrer, is_listed, whole_seconds
 
 VERSION = 1
 _SITEMAPS = 8  # of a domain, or its lists or archives, that are named
-GUESSES_ENDED = {  # the words of a recorded end
-    "dead-link": "one was not there",
-    "redirect": "one led elsewhere",
-    "soft-404": "one said that it was not there",
-    "same-text": "one showed the same as another",
-    "nothing-new": "one led to nothing new",
-    "failed": "one could not be read",
-    "limit": "there were as many as [discovery] allows",
-}
+
 _COMMANDS = {
     "discovered": ("accept", "reject", "stub"),
     "stubbed": ("accept", "reject"),

@@ -16,6 +16,14 @@ def rejections(reader: MapReader, run: int) -> list[tuple[str, str, int]]:
     return [(word, slug, count) for word, slug, count in reader.rows(sql, (run,))]
 
 
+def rejected_though_crawled(reader: MapReader, run: int) -> int:
+    """Pages that `run` crawled, by their status, and that are none."""
+    if not reader.has_column("pages", "validation"):
+        return 0
+    row = reader.first(f"SELECT count(*) {_REJECTED} AND state = 'processed' AND seen_run = ?", (run, run))
+    return int(row[0]) if row else 0
+
+
 def rejected_pages(reader: MapReader, run: int, limit: int | None) -> list[tuple[str, str, str]]:
     """(URL, word, reason) of them, by reason."""
     if not reader.has_column("pages", "validation"):

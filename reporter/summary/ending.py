@@ -36,9 +36,10 @@ def seed_lines(figures: Figures, names: Names) -> list[str]:
 def figures_line(figures: Figures) -> str:
     """The figures of the run in one line."""
     overall = figures.overall
+    rejected = f" ({overall.rejected:,} of them rejected)" if overall.rejected else ""
     return (
-        f"{counted(overall.pages_crawled, 'page')} crawled, {overall.errors:,} failed, {overall.waiting:,} waiting,"
-        f" {overall.urls_known:,} known; {counted(overall.links, 'link')},"
+        f"{counted(overall.pages_crawled, 'page')} crawled{rejected}, {overall.errors:,} failed,"
+        f" {overall.waiting:,} waiting, {overall.urls_known:,} known; {counted(overall.links, 'link')},"
         f" {counted(overall.domains_discovered, 'domain')}"
     )
 

@@ -24,9 +24,11 @@ from reporter.figures import (
     is_listed,
     whole_seconds,
 )
+from reporter.guess_ends import GUESSES_ENDED
 from reporter.verdict import verdict
 
 QUALITY_SHOWN = 100
+_FOUND_BY = {"sitemap": "sitemap", "speculated": "guess: the next page of a list", "archive": "guess: an archive"}
 REASONS = {
     "rate-limited": "answered 429",
     "request-limit": "request budget used up",
@@ -63,6 +65,7 @@ def summary(figures: Figures, version: str, name: str, notes: Sequence[EntryNote
         _caps(figures, name),
         _traps(figures, name),
         _rejected(figures, name),
+        _unlinked(figures, name),
         _cut(figures, name),
         _truncated(figures, name),
         _quarantined(figures, name),
@@ -114,6 +117,7 @@ def _overall(figures: Figures) -> str:
     overall = figures.overall
     rows = [
         ("Pages Crawled", overall.pages_crawled),
+        *([("Of Them Rejected", overall.rejected)] if overall.rejected else []),
         ("Unique Domains Discovered", overall.domains_discovered),
         ("Total Links Recorded", overall.links),
         ("Blacklisted URLs Found", overall.blacklisted),
@@ -389,6 +393,26 @@ def _rejected(figures: Figures, name: str) -> str:
     rows = ((code(page.url), page.word, code(page.reason)) for page in figures.rejected)
     text += "\n\n" + table(("Page", "Kind", "Why"), rows)
     return text + _showing(len(figures.rejected), total, f"stats {name} --by rejection --all")
+
+
+def _unlinked(figures: Figures, name: str) -> str:
+    if not figures.unlinked:
+        return ""
+    rows = (
+        (_FOUND_BY[row.way], f"{row.pages:,}", f"{row.crawled:,}", "" if row.led_to is None else f"{row.led_to:,}")
+        for row in figures.unlinked
+    )
+    text = (
+        "## Pages Without a Link\n\nPages that a sitemap names, or that were tried, and that no link led to then.\n\n"
+    )
+    text += table(("Found By", "Pages", "Crawled", "New Pages They Led To"), rows, "lrrr")
+    if figures.guessed:
+        shown = (
+            (code(text_words(row.form)), f"{row.tried:,}", GUESSES_ENDED.get(row.ended_by or "", row.ended_by or ""))
+            for row in figures.guessed[:TOP]
+        )
+        text += "\n\n" + table(("Tried", "Pages", "Until"), shown, "lrl")
+    return text + _showing(min(len(figures.guessed), TOP), len(figures.guessed), f"stats {name} --json")
 
 
 def _truncated(figures: Figures, name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from reporter.explain.explanation import explain
 from reporter.export.graph import export
 from reporter.stats import stats
+from reporter.summary.ending import figures_line
 from reporter.summary.markdown import summary
 from reporter.survey import survey
 from tests.older_maps import TO_FORMAT_4
@@ -54,6 +55,14 @@ def test_the_summary_lists_them(database: Path) -> None:
     assert "3 answers that were no page" in text and "A browser would show more" in text
     assert f"| `{SHELL}` | soft | `needs-rendering: nothing but scripts` |" in text
     assert "| `https://b.test/lost` | soft |" in text
+
+
+def test_pages_that_count_as_crawled_and_are_none_are_counted_beside_them(database: Path) -> None:
+    figures = survey(database)
+    assert (figures.overall.pages_crawled, figures.overall.rejected) == (4, 2)
+    assert "| Pages Crawled | 4 |\n| Of Them Rejected | 2 |" in summary(figures, "1.0", "my.toml")
+    assert "Of them rejected" in stats(database)
+    assert figures_line(figures).startswith("4 pages crawled (2 of them rejected), 1 failed")
 
 
 def test_explain_says_why_and_what_would_help(database: Path) -> None:
