@@ -401,16 +401,26 @@ def calm_collector() -> None:
     gc.set_threshold(1_000_000, 50, 50)
 
 
-def run_ingest(config: Config, *, drain: bool = False, is_supervised: bool = False) -> int:
-    """The stage as a process, until its run is over, a stop is asked for, or (drain) nothing is left to read."""
+def run_ingest(
+    config: Config,
+    *,
+    drain: bool = False,
+    is_supervised: bool = False,
+    on_control: Callable[[StageControl], None] | None = None,
+) -> int:
+    """The stage as a process, until its run is over, a stop is asked for, or (drain) nothing is left to read.
+
+    `on_control` gets the control of a stage in a thread, in place of signals.
+    """
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("ingest")
     control = StageControl(workspace, "ingest", is_supervised=is_supervised)
-    control.install_signals()
+    (on_control or StageControl.install_signals)(control)
     try:
         ingest = Ingest(config, control)
-        calm_collector()
+        if on_control is None:
+            calm_collector()
         try:
             _work(ingest, control, workspace, drain)
         finally:

@@ -63,6 +63,7 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.config", "crawler.visit", "crawler.store", "crawler.workspace", "crawler.database"),
     },
     "crawler.demo": {"crawler.workspace"},
+    "crawler.library.sumi_ripple": {"crawler.cli", "crawler.config", "crawler.database", "crawler.model"},
     "crawler.cli": {"crawler.model"},
     "ingest.rules": {"crawler.model", "crawler.rules", "crawler.database"},
     "ingest.memory": {"crawler.model", "crawler.rules", "crawler.workspace", "ingest.rules"},

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from crawler.model.settings import Config
 
 
+UnifiedOption = Annotated[
+    bool, typer.Option("--unified", help="Run all stages in this one process: for small machines and tests.")
+]
+
+
 def crawl(
     config: ConfigArgument,
     verbose: VerboseOption = 0,
@@ -48,6 +53,7 @@ def crawl(
     export_summary: Annotated[
         bool, typer.Option("--export-summary", help="Write the summary of the database and exit.")
     ] = False,
+    unified: UnifiedOption = False,
     workers: WorkersOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -63,7 +69,9 @@ def crawl(
         raise UsageError("give only one of --dry-run, --stats and --export-summary")
     if verbose and quiet:
         raise UsageError("-v and -q contradict each other; give one of them")
-    if not (dry_run or stats or export_summary):
+    if unified and workers:
+        raise UsageError("--unified contradicts --workers: one process does it all")
+    if not (dry_run or stats or export_summary or unified):
         _begin_to_start()
     loaded = load_config(config, workspace, workers)
     if not (stats or export_summary):
@@ -80,7 +88,8 @@ def crawl(
         write_summary_of(loaded)
     else:
         again = partial(_load_usable, config, workspace, workers)
-        raise typer.Exit(_crawl(replace(loaded, starts_next_run=next_run), verbose, quiet, fresh, load_again=again))
+        loaded = replace(loaded, starts_next_run=next_run)
+        raise typer.Exit(_crawl(loaded, verbose, quiet, fresh, load_again=again, is_unified=unified))
 
 
 def _require_usable(config: Config) -> None:
@@ -114,13 +123,14 @@ def _crawl(
     *,
     load_again: Callable[[], Config],
     is_demo: bool = False,
+    is_unified: bool = False,
 ) -> int:
     """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
     from crawler.cli.history_commands import changes_for_summary
     from crawler.config.warnings import warnings
-    from crawler.supervise.crawl import Verbosity
+    from crawler.supervise.crawl import Verbosity, in_one_process
     from crawler.supervise.crawl import crawl as run_crawl
     from reporter.summary.close import close_run
 
@@ -136,7 +146,14 @@ def _crawl(
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
     close = partial(close_run, changes_of=changes_for_summary)
-    return run_crawl(config, close, is_fresh=fresh, verbosity=Verbosity(verbose, quiet), load_again=load_again)
+    return run_crawl(
+        config,
+        close,
+        is_fresh=fresh,
+        verbosity=Verbosity(verbose, quiet),
+        load_again=load_again,
+        runner=in_one_process if is_unified else None,
+    )
 
 
 def _show_dry_run(config: Config) -> None:

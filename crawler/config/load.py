@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,6 +226,12 @@ def load(path: Path | str, *, workspace: Path | None = None, workers: int | None
 def load_text(path: Path, text: str, *, workspace: Path | None = None, workers: int | None = None) -> Config:
     """The configuration that this text would be in the file `path`. Raises ConfigError."""
     return _Loader(path).config(_parse(path, text), workspace, workers)
+
+
+def load_values(values: Mapping[str, Any], *, workspace: Path | None = None) -> Config:
+    """The configuration that a file with these tables and keys would be, in the current folder. Raises ConfigError."""
+    found = _Loader(Path("the given config")).config(dict(values), workspace, None)
+    return replace(found, source=None)
 
 
 # -- the file ----------------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ class MapReader:
         """The rows of an answer."""
         return self._connection.execute(sql, parameters).fetchall()
 
+    def named_rows(self, sql: str, parameters: Parameters = ()) -> tuple[tuple[str, ...], Iterator[Row]]:
+        """The names of an answer's columns, and its rows, one at a time."""
+        found = self._connection.execute(sql, parameters)
+        return tuple(column[0] for column in found.description or ()), found
+
     def first(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row; None if there is none."""
         row: Row | None = self._connection.execute(sql, parameters).fetchone()

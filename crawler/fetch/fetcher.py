@@ -86,7 +86,9 @@ class Fetcher:
         self._error: Exception | None = None
         self.counts = Counts()
 
-    def run(self, *, install_signals: bool = True) -> int:
+    def run(
+        self, *, install_signals: bool = True, on_control: Callable[[StageControl], None] = lambda control: None
+    ) -> int:
         """Work until the run is over or a stop is requested. 0: done, 1: could not go on, 130: interrupted."""
         self._workspace.prepare()
         role, self._name, number = _claim_name(self._workspace)
@@ -94,12 +96,14 @@ class Fetcher:
         self._is_main = install_signals  # a fetcher in a thread of another program leaves that one's timer alone
         if install_signals:
             self._control.install_signals()
+        on_control(self._control)
         self._build(number)
         self._control.facts = self._facts
         self._control.work = self._work
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
+        if self._is_main:
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(50_000, 20, 100)
         self._loop.start()
         try:
             while not self._is_finished():
@@ -295,12 +299,17 @@ def run_fetcher(
     *,
     install_signals: bool = True,
     is_supervised: bool = False,
+    on_control: Callable[[StageControl], None] | None = None,
 ) -> int:
     """Run fetcher number `index` of `workers` until the run is over. Returns the exit code.
 
-    `is_supervised`: somebody answers its questions about the network.
+    `is_supervised`: somebody answers its questions about the network. `on_control` gets the control of a fetcher in a
+    thread, in place of signals.
     """
-    return Fetcher(config, index, workers, is_supervised=is_supervised).run(install_signals=install_signals)
+    fetcher = Fetcher(config, index, workers, is_supervised=is_supervised)
+    if on_control is not None:
+        return fetcher.run(install_signals=False, on_control=on_control)
+    return fetcher.run(install_signals=install_signals)
 
 
 def _claim_name(workspace: Workspace) -> tuple[Held, str, int]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from crawler.database.frontier import Frontier, MapAway
 from crawler.model.records import Feed
@@ -307,16 +308,19 @@ class Scheduler:
         return True
 
 
-def run_scheduler(config: Config, *, is_supervised: bool = False) -> int:
+def run_scheduler(
+    config: Config, *, is_supervised: bool = False, on_control: Callable[[StageControl], None] | None = None
+) -> int:
     """The scheduler stage, until its run is completed or it is told to stop. Raises WorkspaceError.
 
+    `on_control` gets the control of a stage in a thread, in place of signals.
     Where it is only to be started again, under a changed config, the run goes on: it is not marked as interrupted.
     """
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("scheduler")
     control = StageControl(workspace, "scheduler", is_supervised=is_supervised)
-    control.install_signals()
+    (on_control or StageControl.install_signals)(control)
     is_told_to_stop = False
     try:
         scheduler = Scheduler(config, workspace)

@@ -22,7 +22,7 @@ from crawler.config.last_used import (
 )
 from crawler.model.errors import SumiError
 from crawler.model.settings import Config
-from crawler.observe.live_view import choose_view
+from crawler.observe.live_view import QuietView, choose_view
 from crawler.observe.logs import configure, level_of
 from crawler.observe.wrapping import fitted, terminal_width
 from crawler.supervise.before_start import (
@@ -71,6 +71,8 @@ class Ending(Protocol):
     def summary(self) -> Path | None: ...
 
 
+# (config, workspace, verbosity, what to do once the run is completed, load_again) → the outcome, the config by then
+Runner = Callable[[Config, Workspace, Verbosity, Callable[[Config], None], LoadAgain | None], tuple[Outcome, Config]]
 # (config, the reason why the run is not complete, is its summary to be written?) → the last words. Raises SumiError.
 CloseRun = Callable[[Config, str | None, bool], Ending]
 
@@ -82,10 +84,12 @@ def crawl(
     is_fresh: bool = False,
     verbosity: Verbosity = Verbosity(),  # noqa: B008
     load_again: LoadAgain | None = None,
+    runner: Runner | None = None,
 ) -> int:
     """Crawl until the run is completed or the user stops it; returns the exit code. Raises SumiError.
 
-    `load_again` reads the config's file once more, for a SIGHUP or `sumi-ripple reload`.
+    `load_again` reads the config's file once more, for a SIGHUP or `sumi-ripple reload`. `runner` runs the stages: by
+    default as processes.
     """
     workspace = open_workspace(config.workspace)
     workspace.prepare(is_to_be_cleared=is_fresh)
@@ -109,7 +113,7 @@ def crawl(
         _mark(workspace, "running")
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         closing = _Closing(config, close_run)
-        outcome, config = _supervise(config, workspace, verbosity, closing.begin, load_again)
+        outcome, config = (runner or _supervise)(config, workspace, verbosity, closing.begin, load_again)
         if outcome is Outcome.COMPLETED:
             return _close(config, closing.close_run, verbosity)
         _say_stopped(config, close_run, verbosity, outcome)
@@ -146,6 +150,40 @@ def _supervise(
             return supervisor.run(), supervisor.config
         finally:
             configure(level)
+
+
+def in_one_process(
+    config: Config,
+    workspace: Workspace,
+    verbosity: Verbosity,
+    on_completed: Callable[[Config], None],
+    load_again: LoadAgain | None,
+) -> tuple[Outcome, Config]:
+    """A runner: all stages in this process, with a view of them. The summary is written after their end."""
+    from crawler.supervise.unified import UnifiedCrawl
+
+    level = level_of(verbosity.level, verbosity.is_quiet)
+    with choose_view(is_quiet=verbosity.is_quiet, verbosity=verbosity.level) as view:
+        try:
+            unified = UnifiedCrawl(config, workspace, view, load_again=load_again, is_program=True)
+            configure(level, unified.say)
+            return unified.run(), unified.config
+        finally:
+            configure(level)
+
+
+def in_a_library(
+    config: Config,
+    workspace: Workspace,
+    verbosity: Verbosity,
+    on_completed: Callable[[Config], None],
+    load_again: LoadAgain | None,
+) -> tuple[Outcome, Config]:
+    """A runner: the same inside of another program, whose logging and terminal are its own."""
+    from crawler.supervise.unified import UnifiedCrawl
+
+    unified = UnifiedCrawl(config, workspace, QuietView(), load_again=load_again)
+    return unified.run(), unified.config
 
 
 def _warn_of_changed_settings(config: Config, workspace: Workspace) -> None:

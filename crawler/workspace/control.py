@@ -63,6 +63,16 @@ class StageControl:
         signal.signal(signal.SIGHUP, self._on_hangup)
         signal.signal(signal.SIGUSR1, self._on_status_signal)
 
+    def ask_to_end(self) -> None:
+        """From another thread: as the first SIGTERM."""
+        self.signals = max(self.signals, 1)
+        self.workspace.ring(self.name)
+
+    def ask_to_be_replaced(self) -> None:
+        """From another thread: as SIGHUP."""
+        self.is_replaced = True
+        self.workspace.ring(self.name)
+
     def should_stop(self) -> bool:
         """Is this process to finish, save and end? `is_replaced`: only to be started again."""
         self._read_flags()
@@ -137,8 +147,7 @@ class StageControl:
         if is_terminal_gone(self._had_terminal):
             self._on_stop_signal(number, frame)
         else:
-            self.is_replaced = True
-            self.workspace.ring(self.name)
+            self.ask_to_be_replaced()
 
     def _on_status_signal(self, number: int, frame: FrameType | None) -> None:
         sys.stderr.write(orjson.dumps(self.status(), option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +28,7 @@ from crawler.workspace.opening import open_workspace
 from ingest.replay import replay
 from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
+from tests.places import ROOT
 from tests.torture.run import torture
 
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
@@ -376,3 +380,33 @@ def test_a_torture_of_sitemaps_and_guesses_ends_in_the_calm_map() -> None:
     assert torture(1, seed=20, inside=4, outside=2, has_discovery=True, say=said.append) >= 2
     requests = int(said[0].split()[-2])
     assert requests >= 93, "all pages that no link leads to were asked for"
+
+
+def test_a_crawl_in_one_process_is_interrupted_and_a_python_call_brings_it_to_the_same_map(
+    served: Served, ample: Path, tmp_path: Path
+) -> None:
+    config = prepared(tmp_path, served, max_domain_requests=2000)
+    with started("crawl", config, "--unified", "--workspace", "workspace", cwd=tmp_path) as process:
+        eventually(lambda: pages_done(tmp_path) >= 20, "some pages are crawled")
+        assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split(), "it is one process"
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=90)
+        assert process.returncode == 130, output
+    assert rows(tmp_path, "SELECT id, status FROM runs") == [(1, "interrupted")]
+    call = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.unified_steps", str(config), str(tmp_path / "workspace")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'crawler' / 'library'}"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert call.returncode == 0, call.stderr
+    said = json.loads(call.stdout)
+    assert said["digest"] == digest(ample / "sumi-ripple.db")
+    assert (said["code"], said["run"], said["is_complete"]) == (0, [1, "completed"], True)
+    assert said["states"]["processed"] > 90 and "https://tea-almanac.test/brewing/with-snow" in said["gone"]
+    assert "https://tea-almanac.test/brewing" in said["linked"]
+    run("audit", config, "--workspace", "workspace", cwd=tmp_path)
+    run("replay", config, "--workspace", "workspace", "--into", "again.db", cwd=tmp_path)
+    assert digest(tmp_path / "again.db") == said["digest"]

@@ -128,6 +128,7 @@ BAD: list[tuple[str, ...]] = [
     ("storage", "none.toml"),
     ("storage", "binary.toml"),
     ("storage", "my.toml", "x"),
+    ("crawl", "my.toml", "--unified", "--workers", "2"),
     ("reload", "none.toml"),
     ("reload", "binary.toml"),
     ("reload", "my.toml", "ingest"),
