@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
+from crawler.cli.app import app
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.cli.calling import called
 from tests.reporter.terrain import MapBuilder
@@ -185,4 +189,26 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
     *usage, sentence = said.err.rstrip("\n").split("\n")
     assert sentence.startswith("sumi-ripple: ") if not usage else sentence.startswith("Error: ")
     assert len(said.err) < 700 and "Traceback" not in said.err
+    assert files_of(folder) == before
+
+
+def _every_command(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of each command, those of groups (`store cat`) included."""
+    if not hasattr(command, "commands"):
+        yield path
+        return
+    for name, each in command.commands.items():
+        yield from _every_command(each, (*path, name))
+
+
+def test_every_command_refuses_a_config_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "wrong.toml").write_text("[crawler]\nmax-dept = 3\n")
+    before = files_of(folder)
+    for words in _every_command(typer.main.get_command(app)):
+        if words[0] in ("demo", "init"):
+            continue  # they need none, and write one
+        for config in ("none.toml", "folder.toml", "binary.toml", "wrong.toml", "a\nb.toml"):
+            assert called(*words, config) == 2, (words, config)
+            said = capsys.readouterr()
+            assert said.out == "" and 0 < len(said.err) < 700 and "Traceback" not in said.err
     assert files_of(folder) == before
