@@ -43,6 +43,7 @@ def pages_of_domain(database: Path, domain: str, most: int = MOST_PAGES) -> dict
     radii = [round(4 + 2.2 * sqrt(min(count, 60)), 1) for count in linked]
     placed = place(radii, links)
     level = _level("pages", run, pages, radii, (placed.x, placed.y), links)
+    level["nodes"]["shown"] = [words.partition("/")[1] + words.partition("/")[2] for words in level["nodes"]["shown"]]
     level["counts"] |= {"known": total}
     return {**level, "domain": domain}
 

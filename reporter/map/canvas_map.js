@@ -282,6 +282,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     }
     if (matches !== null && matches.has(index)) drawRing(index, colours.mark, 2);
     if (changes && changes[index]) drawChange(index);
+    if (nodes.state && nodes.state[index] !== "processed") drawRing(index, colours.vanished, 1.5);
     context.globalAlpha = 1;
   }
 

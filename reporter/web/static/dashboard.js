@@ -46,7 +46,7 @@ function frame() {
               attempt(showRates);
             } }, name)))),
         make("div", { id: "rates" }, make("p", { class: "empty" }, "No rates have been recorded yet."))),
-      make("div", { class: "grid" },
+      make("div", { class: "columns" },
         make("section", { class: "card", id: "states" }), make("section", { class: "card", id: "errors" }), make("section", { class: "card", id: "codes" }),
         make("section", { class: "card", id: "waiting" }), make("section", { class: "card", id: "work" }), make("section", { class: "card", id: "stages" }))),
   ];
@@ -70,7 +70,7 @@ function showLive(sample) {
     link("pages known", number(figures.known), "/pages"),
     link("links", number(figures.links), "/map"),
     link("on the wire", number(figures.in_flight), "#work"),
-    link("read", bytes(size), "/domains"),
+    size ? link("read", bytes(size), "/domains") : "",
   );
   showActions(sample, isAtWork, isPaused);
   showStages(sample);
@@ -146,8 +146,9 @@ async function showFigures() {
     return;
   }
   for (const id of ["states", "errors", "codes"]) byId(id).hidden = false;
-  size = stats.bytes ?? null;
-  const list = (title, rows, nothing) => [make("h2", {}, title), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing)];
+  size = stats.bytes || null;
+  byId("codes").hidden = !Object.keys(stats.status_codes || {}).length; // maps of earlier versions have not counted them
+  const list = (title, rows, nothing) => [make("h2", {}, title, make("span", { class: "muted small" }, ` run ${stats.run.id}`)), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing)];
   const sorted = (counts) => Object.entries(counts || {}).filter(([, value]) => value).sort((a, b) => b[1] - a[1]);
   put(byId("states"), ...list("Pages by state", sorted(stats.states).map(([state, value]) =>
     ({ label: stateWord(state), value, href: `/pages?state=${encodeURIComponent(state)}`, tone: stateTone(state) })), "No page is known yet."));
@@ -174,11 +175,12 @@ async function showWaiting() {
   const found = await get("/api/frontier/waiting");
   const place = byId("waiting");
   onTheWire = found.on_the_wire || [];
-  put(place, make("h2", {}, "Domains that wait, and why"), found.domains?.length ? table([
+  const rows = found.domains.filter((row) => row.pages); // others have nothing left to visit
+  put(place, make("h2", {}, "Domains that wait, and why"), rows.length ? table([
     { name: "Domain", cell: (row) => domainLink(row.domain) },
     { name: "Why", cell: (row) => shown(row.words || row.reason) },
     { name: "Until", cell: (row) => (row.seconds === null || row.seconds === undefined ? "–" : duration(row.seconds)) },
     { name: "Pages", isNumber: true, cell: (row) => make("a", { href: `/pages?${new URLSearchParams({ domain: row.domain, state: "queued" })}` }, number(row.pages)) },
-  ], found.domains.slice(0, 15), { label: "Domains that wait" }) : make("p", { class: "empty" }, "No domain waits."));
-  if (found.total > 15) place.append(make("p", { class: "small muted" }, `and ${number(found.total - 15)} more`));
+  ], rows.slice(0, 15), { label: "Domains that wait" }) : make("p", { class: "empty" }, "No domain waits."));
+  if (rows.length > 15) place.append(make("p", { class: "small muted" }, `and ${found.total > found.domains.length ? "more than " : ""}${number(rows.length - 15)} more`));
 }

@@ -55,7 +55,7 @@ export function outside(url, ...children) {
 
 export const pageLink = (url, ...children) => make("a", { href: `/page?${new URLSearchParams({ url })}`, class: "url" }, ...children);
 export const domainLink = (domain, ...children) =>
-  make("a", { href: `/domain?${new URLSearchParams({ domain })}`, class: "url" }, ...(children.length ? children : shown(domain)));
+  make("a", { href: `/domain?${new URLSearchParams({ domain })}`, class: "host" }, ...(children.length ? children : shown(domain)));
 
 export function dot(klass) {
   return make("span", { class: `dot is-${klass}`, "aria-hidden": "true" });

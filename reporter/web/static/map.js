@@ -191,7 +191,7 @@ function fillLegend() {
     });
     return button;
   });
-  const notes = { domains: "size: quality domains that link there", communities: "size: domains in it", pages: "size: links inside the domain" };
+  const notes = { domains: "size: quality domains that link there", communities: "size: domains in it", pages: "size: links inside the domain, ring: not crawled", surroundings: "ring: not crawled", paths: "ring: not crawled" };
   legend.replaceChildren(...buttons);
   if (level.against) {
     legend.append(make("span", {}, make("span", { class: "swatch" }), `new ${number(level.counts.new)}`),
@@ -364,7 +364,8 @@ function showPaths() {
   openPanel(["Paths to ", ...shown(nodes.shown[level.middle])],
     level.counts.paths > level.counts.paths_shown ? make("p", { class: "muted" }, `The nearest ${number(level.counts.paths_shown)} of ${number(level.counts.paths)}`) : null,
     level.paths.length ? make("ul", { class: "plain rows" }, rows) : make("p", {}, "No followed path leads here: links that are not followed, or a sitemap, named it."));
-  if (level.paths.length) map.showPath(level.paths[0].steps.map(([place]) => place));
+  const longest = level.paths.find((path) => path.steps.length > 1);
+  if (longest) map.showPath(longest.steps.map(([place]) => place));
 }
 
 // -- search ---------------------------------------------------------------------------------------------------------
