@@ -25,6 +25,7 @@ from crawler.model.records import (
     DomainEvent,
     FamilyEvent,
     GuessEvent,
+    OrderEvent,
     PageResult,
     Result,
     RobotsResult,
@@ -49,7 +50,7 @@ from ingest.sitemaps import SitemapUpdater
 from ingest.spread import DepthSpread
 from ingest.sqlite.store import Store
 
-Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | RunEvent
+Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | OrderEvent | RunEvent
 
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
@@ -205,6 +206,8 @@ class MapUpdater:
                 self._decider.close_family(event)
             elif isinstance(event, GuessEvent):
                 self._guesses.apply(event)
+            elif isinstance(event, OrderEvent):
+                self._apply_order(event)
             else:
                 self._domains.apply_event(event, self.run)
         self.store.changes.events.append(number)
@@ -214,6 +217,18 @@ class MapUpdater:
         self._sitemaps.apply(result)
         if result.closes is not None:
             self._domains.close(self.store.domain(result.domain, self.run), result.closes)
+
+    def _apply_order(self, event: OrderEvent) -> None:
+        """Pages that a person asks for. Inside a quality entry they have depth 0; elsewhere only a link leads there."""
+        origin = Origin.SEED if event.action == "seed" else Origin.ORDERED
+        for wire in event.wires:
+            numbers = self._numbers(self._finder.find_targets(wire, (wire,)), event.at, Origin.ORDERED)
+            self._depths.reach_unlinked(numbers, Origin.ORDERED, self.run)
+            if origin is Origin.SEED:
+                for page in self.store.pages(numbers):
+                    if page.reach:
+                        self.store.set_origin(page, origin)
+        self.store.changes.orders.append(event)
 
     def _apply_run_event(self, event: RunEvent) -> None:
         if event.event == "started" and event.run > self.run:

@@ -85,6 +85,12 @@ class Frontier(LiveMap):
         rows = self.ask("SELECT id, status FROM runs ORDER BY id DESC LIMIT 1")
         return (int(rows[0][0]), str(rows[0][1])) if rows else None
 
+    def taken_orders(self) -> set[str]:
+        """Ids of the orders that were taken up, in any run."""
+        if not self.ask("SELECT 1 FROM sqlite_master WHERE name = 'orders'"):
+            return set()
+        return {str(row[0]) for row in self.ask("SELECT id FROM orders")}
+
     def positions(self) -> dict[str, Cursor]:
         """The place up to which each result log was applied."""
         rows = self.ask("SELECT writer, segment, offset FROM spool_positions")

@@ -13,6 +13,7 @@ class Origin(StrEnum):
     SITEMAP = "sitemap"
     ARCHIVE = "archive"
     SPECULATED = "speculated"
+    ORDERED = "ordered"  # a person asked for it
 
     @property
     def is_linked(self) -> bool:

@@ -270,6 +270,30 @@ class GuessEvent(_Record, frozen=True, tag="guess"):
     reason: str = ""
 
 
+class Order(_Record, frozen=True, tag="order"):
+    """What a person asks the crawl to do, left in the log of orders by the web face. The scheduler takes it up.
+
+    action: `seed` (visit these pages before others) or `add` (visit them after the linked pages of their domains).
+    """
+
+    id: str
+    at: str
+    action: str
+    wires: tuple[str, ...] = ()
+    who: str = ""
+
+
+class OrderEvent(_Record, frozen=True, tag="ordered"):
+    """An order that was taken up in this run, as the decision that it is. `order` is the order's id."""
+
+    run: Number
+    at: str
+    order: str
+    action: str
+    wires: tuple[str, ...] = ()
+    who: str = ""
+
+
 class RunEvent(_Record, frozen=True, tag="run"):
     """A run started, resumed, was interrupted or finished. event: `started resumed interrupted finished`.
 
@@ -314,8 +338,8 @@ class Feed(_Record, frozen=True, tag="feed"):
     bytes: Number = 0
 
 
-Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | RunEvent
-Record = Job | Result | Release | Feed
+Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | OrderEvent | RunEvent
+Record = Job | Result | Release | Feed | Order
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
@@ -405,6 +429,8 @@ __all__ = [
     "Feed",
     "GuessEvent",
     "Job",
+    "Order",
+    "OrderEvent",
     "PageResult",
     "Record",
     "RecordError",

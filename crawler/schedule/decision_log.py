@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.model.records import DomainEvent, FamilyEvent, GuessEvent, RunEvent, dump
+from crawler.model.records import DomainEvent, FamilyEvent, GuessEvent, OrderEvent, RunEvent, dump
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 from crawler.workspace.reading import read_records
@@ -19,15 +19,15 @@ class DecisionLog:
         self._workspace = workspace
         self._writer = workspace.results.writer(WRITER, segment_bytes=segment_bytes)
         self.run_event_end = Cursor()  # the cursor after this process's last run event
-        self.guess_end = Cursor()  # the same of guesses
+        self.guess_end = Cursor()  # the same of guesses and orders
 
-    def record(self, decision: RunEvent | FamilyEvent | DomainEvent | GuessEvent) -> None:
+    def record(self, decision: RunEvent | FamilyEvent | DomainEvent | GuessEvent | OrderEvent) -> None:
         """Return once the decision would survive a power cut."""
         end = self._writer.append(dump(decision))
         self._writer.sync()
         if isinstance(decision, RunEvent):
             self.run_event_end = end
-        elif isinstance(decision, GuessEvent):
+        elif isinstance(decision, GuessEvent | OrderEvent):
             self.guess_end = end
         self._workspace.ring("ingest")
 

@@ -9,6 +9,7 @@ URLs. Those are decisions, so they are recorded in its own result log before the
     domain_queues  which domain is served next; which pages are outstanding
     page_guesses   pages that no link leads to, tried when nothing else is left
     cooling        domains whose circuit breaker is open
+    order_taker    what people ask for, as decisions of the run
     job_release    windows of jobs, from the table into the workspace
     decision_log   what is decided, durably
 
@@ -32,6 +33,7 @@ from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.job_release import JobReleaser, window_for
 from crawler.schedule.limit_counts import LimitCounts
+from crawler.schedule.order_taker import OrderTaker
 from crawler.schedule.page_guesses import PageGuesses
 from crawler.schedule.run_keeper import RunKeeper
 from crawler.workspace.control import REPLACED, StageControl
@@ -65,6 +67,7 @@ class Scheduler:
         self._has_limits_begun = False
         self._cooling = CoolingDomains(config, workspace, self._decisions)
         self._guesses = PageGuesses(config, self._frontier, self._decisions)
+        self._orders = OrderTaker(workspace, self._frontier, self._decisions)
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
@@ -92,6 +95,7 @@ class Scheduler:
             if self._runs.is_finishing:
                 return self._await_completion()
             self._read_feed(now)
+            self._orders.take_up(self._runs.number)
             self._compare_with_table(now)
             reason = self._limits.reached(now, self._outstanding()) if self._limits.has_any else None
             if reason is not None:
@@ -128,6 +132,7 @@ class Scheduler:
             self._decisions.close()
             self._releaser.close()
             self._feed.close()
+            self._orders.close()
             self._frontier.close()
 
     def facts(self) -> dict[str, object]:
@@ -182,6 +187,7 @@ class Scheduler:
         self._queues.clear()
         self._releaser.restore_windows(self._runs.number, now)
         self._queue_waiting_domains()
+        self._orders.begin()
         self._has_queues = True
         self._checked_at = now
         if self._limits.has_any:

@@ -284,6 +284,9 @@ class HintLog(Protocol):
     def reader(self) -> LogReader:
         """A reader of everything that is appended from now on."""
 
+    def whole_reader(self) -> LogReader:
+        """A reader of everything that is kept, from its beginning."""
+
     def recent_reader(self) -> LogReader:
         """A reader that begins a little earlier: at the start of the newest segment."""
 
@@ -304,6 +307,10 @@ class Workspace(Protocol):
     def releases(self) -> HintLog: ...
     @property
     def feed(self) -> HintLog: ...
+    @property
+    def orders(self) -> HintLog:
+        """What people ask the crawl to do. Who writes has the role `orders` meanwhile."""
+
     @property
     def logs(self) -> LogFolder: ...
 

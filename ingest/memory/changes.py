@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crawler.model.link_context import LinkContext
-from crawler.model.records import DomainEvent, RunEvent
+from crawler.model.records import DomainEvent, OrderEvent, RunEvent
 from crawler.workspace.log import Cursor, Damage
 from ingest.memory.map_rows import MapDomain, MapPage, MapSitemap
 from ingest.memory.page_index import BLACKLISTED, STUBBED
@@ -105,6 +105,7 @@ class Changes:
         self.unheld: list[int] = []
         self.events: list[int] = []
         self.run_events: list[RunEvent] = []
+        self.orders: list[OrderEvent] = []
         self.positions: dict[str, Cursor] = {}
         self.damage: list[tuple[str, Damage]] = []
         self.done: list[MapPage] = []  # pages whose visit was applied

@@ -23,6 +23,7 @@ from ingest.sqlite.frontier_writer import FrontierWriter
 from ingest.sqlite.guess_writer import write_guesses
 from ingest.sqlite.link_writer import LinkWriter
 from ingest.sqlite.next_page_writer import write_next_pages
+from ingest.sqlite.order_rows import write_orders
 from ingest.sqlite.page_writer import PageWriter
 from ingest.sqlite.run_rows import write_run_events
 from ingest.sqlite.sitemap_writer import SitemapWriter
@@ -64,6 +65,7 @@ class ChangeWriter:
         write_next_pages(self._db, done, run)
         write_guesses(self._db, done, run)
         self._frontier.write_closures(done, run)
+        write_orders(self._db, done.orders)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)
         if any(event.event == "finished" for event in done.run_events):

@@ -36,6 +36,7 @@ from ingest.sqlite.comparison import Difference, compare_maps
 from ingest.sqlite.completed_copy import keep_copy, remove_copy
 from ingest.sqlite.domain_rows import DomainRows
 from ingest.sqlite.domain_sums import DomainSums
+from ingest.sqlite.order_rows import prepare_orders
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
 from ingest.sqlite.referrer_rows import ReferrerRows
 from ingest.sqlite.schema import id_lists
@@ -77,6 +78,7 @@ class Store:
         with self.errors():
             self.is_fresh = setup.prepare_tables(self.db, path, config)
             prepare_counts(self.db)
+            prepare_orders(self.db)
             setup.number_origins(self.db, origins)
             rank_waiting(self.db, config, self.classifier)
             self.counts = setup.count_rows(self.db)

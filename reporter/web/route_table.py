@@ -16,6 +16,7 @@ from reporter.web import (
     export_api,
     live_api,
     map_api,
+    order_api,
     page_api,
     sign_in,
 )
@@ -82,6 +83,23 @@ ROUTES: tuple[Route, ...] = (
         *("GET", "/api/frontier/urls", page_api.frontier_urls, USER, "Pages that wait", "frontier-urls"),
         query=page_api.FrontierQuery,
         problems=_MAP,
+    ),
+    Route(
+        *("POST", "/api/frontier/add", order_api.add, ADMIN, "Visit these pages in the run", "order"),
+        body=order_api.Pages,
+        status=202,
+        problems=(409,),
+    ),
+    Route(
+        *("POST", "/api/frontier/seed", order_api.seed, ADMIN, "Visit these pages before others", "order"),
+        bucket=Bucket.SEEDS,
+        body=order_api.Pages,
+        status=202,
+        problems=(409,),
+    ),
+    Route(
+        *("POST", "/api/frontier/recover", order_api.recover, ADMIN, "Hand jobs of dead fetchers back", "recovered"),
+        problems=(409,),
     ),
     # -- the map
     Route(

@@ -45,6 +45,7 @@ class FileWorkspace:
         self.results = ResultSpools(self.layout)
         self.releases = HintSpool(self.layout.releases)
         self.feed = HintSpool(self.layout.feed)
+        self.orders = HintSpool(self.layout.orders)
         self.logs = LogFolder(self.layout.root)
 
     @property

@@ -1,4 +1,4 @@
-"""Logs that are only ever tailed, as spools: `spool/releases` and `spool/feed`."""
+"""Logs that are only ever tailed, as spools: `spool/releases`, `spool/feed` and `spool/orders`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ class HintSpool:
 
     def reader(self) -> spool.Reader:
         return spool.Reader(self._folder, spool.end_of(self._folder))
+
+    def whole_reader(self) -> spool.Reader:
+        return spool.Reader(self._folder)
 
     def recent_reader(self) -> spool.Reader:
         return spool.Reader(self._folder, Cursor(spool.end_of(self._folder).segment, 0))

@@ -6,6 +6,7 @@ workspace/
   spool/releases/NNN.jsonl                  scheduler → fetchers: "domain D has new jobs"
   spool/results/<writer>/NNN.jsonl          fetchers (and the scheduler's decisions) → ingest; kept
   spool/feed/NNN.jsonl                      ingest → scheduler: hints
+  spool/orders/NNN.jsonl                    web face → scheduler: what people ask for
   state/                                    small files: run.json, scheduler.json, gates/, robots/
   locks/                                    roles, domain leases, slots; released by the kernel
   bells/                                    named pipes that wake a stage early
@@ -45,6 +46,7 @@ class Layout:
         self.releases = self.spool / "releases"
         self.results = self.spool / "results"
         self.feed = self.spool / "feed"
+        self.orders = self.spool / "orders"
         self.state = self.root / "state"
         self.gates = self.state / "gates"
         self.robots = self.state / "robots"
@@ -62,7 +64,7 @@ class Layout:
     def folders(self) -> tuple[Path, ...]:
         """Every folder that stages write to."""
         return (
-            *(self.jobs, self.releases, self.results, self.feed, self.gates, self.robots),
+            *(self.jobs, self.releases, self.results, self.feed, self.orders, self.gates, self.robots),
             *(self.leases, self.slots, self.activity, self.bells, self.status, self.quarantine),
         )
 

@@ -212,6 +212,9 @@ class MemoryHints:
     def reader(self) -> MemoryReader:
         return MemoryReader(self._log, self._log.end())
 
+    def whole_reader(self) -> MemoryReader:
+        return MemoryReader(self._log, Cursor())
+
     def recent_reader(self) -> MemoryReader:
         return MemoryReader(self._log, Cursor(self._log.end().segment, 0))
 
@@ -412,6 +415,7 @@ class MemoryWorkspace:
         self.results = MemoryResults()
         self.releases = MemoryHints()
         self.feed = MemoryHints()
+        self.orders = MemoryHints()
         self.logs = MemoryLogs()
         self.job_logs: dict[str, MemoryLog] = {}
         self.bookmarks: dict[str, bytes] = {}

@@ -191,13 +191,14 @@ def test_quarantine_keeps_the_damage_and_says_where(workspace: Workspace) -> Non
 
 
 def test_hints_reach_whoever_reads_from_now_on(workspace: Workspace) -> None:
-    for log in (workspace.releases, workspace.feed):
+    for log in (workspace.releases, workspace.feed, workspace.orders):
         writer = log.writer(segment_bytes=SMALL)
         writer.append(event(1))
         late, recent = log.reader(), log.recent_reader()
         writer.append(event(2))
         assert runs_in(late) == [2]
         assert runs_in(recent)[-1] == 2
+        assert runs_in(log.whole_reader()) == [1, 2]
         log.remove_before(writer.end.segment)
         writer.append(event(3))
         assert runs_in(late) == [3]
