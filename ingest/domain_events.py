@@ -21,6 +21,7 @@ class DomainUpdater:
         self._store = store
 
     def count_requests(self, ledger: Iterable[Exchange], run: int) -> None:
+        self._store.changes.exchanges += ledger
         for entry in ledger:
             if not entry.is_counted:
                 continue

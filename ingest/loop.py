@@ -44,6 +44,7 @@ from ingest.run_metrics import RunMetrics
 from ingest.sqlite.completed_copy import CopyNotMade
 from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
+from ingest.visit_counters import VisitCounters
 
 log = logging.getLogger("sumi.ingest")
 
@@ -76,6 +77,7 @@ class Ingest:
             self.store.forget_waiting_sitemaps()
         self.updater = MapUpdater(config, self.store, self._keep_completed_map)
         self._page_log, self._metrics = self._open_logs()
+        self._counters = VisitCounters(self.store)
         self.updater.before_commit = self._write_logs
         self._remove_copy_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
@@ -105,6 +107,7 @@ class Ingest:
             "backlog": self.unread_bytes(),
             **progress_facts(self._positions, self._read_bytes / max(self._taken, 1), self._free_bytes()),
             "left": asdict(self._left.known) if self._left.known else None,
+            "answers": self._counters.counts.answers(),
         }
 
     def work(self) -> Work:
@@ -169,6 +172,7 @@ class Ingest:
         }
 
     def _write_logs(self, run: int) -> None:
+        self._counters.count()
         if self._page_log is not None:
             self._page_log.write(run)
         if self._metrics is not None:

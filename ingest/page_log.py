@@ -63,7 +63,10 @@ class PageLog:
             return
         referrers = self._store.referrers_of(changes.done)
         visits = [
-            LoggedVisit(page.visit, page.key, page.state, page.error, page.depth, referrers.get(page.id))
+            LoggedVisit(
+                *(page.visit, page.key, page.state, page.error, page.depth, referrers.get(page.id)),
+                page.page_type or None,
+            )
             for page in changes.done
             if page.visit is not None
         ]

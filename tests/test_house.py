@@ -89,7 +89,11 @@ ALLOWED: dict[str, set[str]] = {
     "reporter.atlas": {
         *("crawler.model", "crawler.rules", "crawler.database", "reporter.map", "reporter.explain", "reporter.queries"),
     },
+    "reporter.metrics": {
+        *("crawler.model", "crawler.observe", "crawler.workspace", "reporter.queries"),
+    },
     "reporter.web": {
+        "reporter.metrics",
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.observe", "crawler.workspace"),
         *("crawler.database", "reporter", "reporter.queries", "reporter.diff", "reporter.explain"),
         *("reporter.export", "reporter.map", "reporter.atlas", "crawler.store", "crawler.visit"),
@@ -210,6 +214,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "typer": ("crawler.cli",),
     "trustme": ("crawler.demo",),
     "multiprocessing": ("crawler.supervise", "crawler.demo"),
+    "prometheus_client": ("reporter.metrics",),
     "asyncio": ("reporter.web",),
     "starlette": ("reporter.web",),
     "uvicorn": ("reporter.web",),

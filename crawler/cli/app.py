@@ -124,6 +124,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple explain https://example.com/page my.toml",
 )(map_commands.explain)
 _command(
+    short_help="Print the figures of a crawl for Prometheus.",
+    epilog="\b\nExample:\n  sumi-ripple metrics my.toml --output /var/lib/node_exporter/crawler.prom",
+)(map_commands.metrics)
+_command(
     name="check-url",
     short_help="Show what the config would do with URLs.",
     epilog="\b\nExample:\n  sumi-ripple check-url https://example.com/page https://b.example/ my.toml",

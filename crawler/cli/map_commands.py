@@ -354,6 +354,38 @@ def stats(
         show(text)
 
 
+def metrics(
+    config: ConfigArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write to this file, as a whole or not at all: for the node exporter's textfile collector.",
+            show_default=False,
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Print the figures of a crawl for Prometheus: counters, stages, what waits and why. Nothing is disturbed."""
+    from crawler.cli.options import version
+    from crawler.workspace.atomic import write_atomically
+    from crawler.workspace.opening import open_workspace
+    from reporter.metrics.collector import metrics_text
+
+    loaded = load_config(config, workspace)
+    text = metrics_text(open_workspace(loaded.workspace), loaded.output.database_path, version())
+    if output is None:
+        typer.echo(text.decode(), nl=False)
+        return
+    if output.suffix != ".prom":
+        raise UsageError(f"{output}: the node exporter reads files whose names end in .prom")
+    try:
+        write_atomically(output, text, mode=0o644)
+    except OSError as problem:
+        raise UsageError(f"{output} cannot be written: {problem.strerror or problem}") from None
+
+
 def check_url(
     words: Annotated[
         list[str],

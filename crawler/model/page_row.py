@@ -30,6 +30,7 @@ class LoggedVisit(NamedTuple):
     error: str | None
     depth: int | None
     referrer: str | None
+    page_type: str | None = None
 
 
 def fields_of(visit: LoggedVisit) -> dict[str, object]:
@@ -39,7 +40,7 @@ def fields_of(visit: LoggedVisit) -> dict[str, object]:
     return {
         "timestamp": result.at,
         "url": visit.url,
-        "page_type": None,
+        "page_type": visit.page_type,
         "depth": visit.depth,
         "referrer": visit.referrer,
         "http_status": result.status,

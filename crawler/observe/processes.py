@@ -21,7 +21,7 @@ from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
 _MOST_HOSTS = 100  # of one heartbeat
-_GROUPS = ("left", "limits")  # facts that are several numbers
+_GROUPS = ("left", "limits", "answers")  # facts that are several numbers
 _NAME = re.compile("[a-z0-9-]{1,40}")
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
 

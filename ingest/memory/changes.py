@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crawler.model.link_context import LinkContext
-from crawler.model.records import DomainEvent, OrderEvent, RunEvent
+from crawler.model.records import DomainEvent, Exchange, OrderEvent, RunEvent
 from crawler.workspace.log import Cursor, Damage
 from ingest.memory.map_rows import MapDomain, MapPage, MapSitemap
 from ingest.memory.page_index import BLACKLISTED, STUBBED
@@ -110,5 +110,6 @@ class Changes:
         self.damage: list[tuple[str, Damage]] = []
         self.done: list[MapPage] = []  # pages whose visit was applied
         self.referrers: dict[int, int] = {}  # page → the page whose link made it known in this run, for the logs
+        self.exchanges: list[Exchange] = []  # requests that the results name
         self.meta: dict[str, str] = {}  # notes about the map that hold with this commit
         self.latest = ""  # the latest clock among the records

@@ -164,7 +164,7 @@ class MapPage:
         self.depth: int | None = None
         self.trap: str | None = None
         self.family: int | None = None
-        self.page_type = ""  # known while the page is new; its row has it
+        self.page_type = ""
         self.visited_run: int | None = None
         self.visited: PageState | None = None  # the outcome of the visit in `visited_run`
         self.visit_error: str | None = None

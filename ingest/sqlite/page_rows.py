@@ -17,7 +17,7 @@ _DOMAIN_ID = 4
 
 PAGES = (  # by a list of ids
     "SELECT pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
-    " redirect_to, family, discovered_run, origin"
+    " redirect_to, family, discovered_run, origin, page_type"
     " FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
 )
 
@@ -31,7 +31,8 @@ def page_of_row(
     row: tuple[Any, ...], domain: MapDomain, traps: TrapSettings, distances: Distances, *, by_level: bool
 ) -> MapPage:
     """The page of a row of `PAGES`, as it is stored."""
-    number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first, origin = row
+    number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first, *more = row
+    origin, page_type = more
     page = MapPage(number, key, hash_, wire, domain, first, "")
     page.state = page.stored_state = PageState(state)
     page.error = error
@@ -41,6 +42,7 @@ def page_of_row(
     page.visited_run = page.stored_visited_run = visited
     page.redirect_to = redirect
     page.family = family
+    page.page_type = page_type or ""
     page.origin = page.stored_origin = Origin(origin)
     if page.state is _QUEUED and depth is not None:
         page.stored_priority = page.priority(by_level=by_level)

@@ -29,6 +29,14 @@ def health(call: Call) -> Answer:
     )
 
 
+def metrics(call: Call) -> Response:
+    """The same text as `sumi-ripple metrics`. Prometheus signs in with a bearer token."""
+    from reporter.metrics.collector import TEXT, metrics_text
+
+    text = metrics_text(call.face.workspace, call.face.database, call.face.version)
+    return Response(text, headers={"Content-Type": TEXT, "Cache-Control": "no-store"})
+
+
 def live(call: Call) -> Answer:
     """The newest sample of the live figures: for those who cannot hold a stream open."""
     return Answer(call.face.live.newest())

@@ -35,6 +35,11 @@ ROUTES: tuple[Route, ...] = (
     # -- the server itself
     Route("GET", "/health", live_api.health, ANYBODY, "Is the server up?", "health", bucket=Bucket.WATCH),
     Route("GET", "/openapi.json", _openapi, ANYBODY, "This table as an OpenAPI document", bucket=Bucket.FILES),
+    Route(
+        *("GET", "/metrics", live_api.metrics, USER, "The figures of the crawl for Prometheus"),
+        bucket=Bucket.WATCH,
+        media_type="text/plain",
+    ),
     # -- sign-in
     Route(
         *("GET", "/enter", sign_in.enter, ANYBODY, "Sign the owner in by a single-use link"),
