@@ -268,6 +268,15 @@ class GuessedForm:
 
 
 @dataclass(frozen=True, slots=True)
+class SameText:
+    """Pages that show the same text, or nearly the same. `examples` are the first of them."""
+
+    pages: int
+    examples: list[str]
+    is_near: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """All figures. Lists are complete unless their name says `top`; outputs may show fewer.
 
@@ -309,6 +318,10 @@ class Figures:
     links_cut: int = 0
     truncated_pages: list[str] = field(default_factory=list)  # the first thousand
     truncated_total: int = 0
+    same_texts: list[SameText] = field(default_factory=list)  # the largest groups
+    same_texts_total: int = 0
+    near_texts: list[SameText] = field(default_factory=list)
+    near_texts_total: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     rejected: list[RejectedPage] = field(default_factory=list)
     unlinked: list[UnlinkedPages] = field(default_factory=list)

@@ -12,7 +12,8 @@ from reporter import counting, figures
 from reporter.candidates import ranked
 from reporter.error_categories import reason_words
 from reporter.figures import TOP, Figures, FixableLink
-from reporter.queries import broken_links, domain_links, overview, page_rule_rows
+from reporter.near_duplicates import near_groups
+from reporter.queries import broken_links, domain_links, fact_rows, overview, page_rule_rows
 from reporter.queries.one_page import urls_of
 from reporter.queries.rejections import rejected_pages, rejected_though_crawled, rejections
 from reporter.queries.rows import BrokenLink, DomainRow
@@ -66,6 +67,24 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_un
         failed_seeds=counting.failed_seeds(seeds),
     )
     return _with_lists(answer, reader, domains, is_only_run, is_uncut) if in_full else answer
+
+
+def _same_texts(reader: MapReader, run: int) -> dict[str, object]:
+    """Groups of pages that show the same text, and, where SimHashes were asked for, nearly the same."""
+    same, same_total = fact_rows.same_text_groups(reader, run, TOP)
+    near = near_groups((page, number) for page, _, number in fact_rows.simhashes(reader, run))
+    shown = [(len(group), group[:3]) for group in near[:TOP]]
+    urls = urls_of(reader, [page for _, pages in (*same, *shown) for page in pages])
+
+    def group(count: int, pages: list[int], *, is_near: bool) -> figures.SameText:
+        return figures.SameText(count, [urls[page][0] for page in pages], is_near)
+
+    return {
+        "same_texts": [group(count, pages, is_near=False) for count, pages in same],
+        "same_texts_total": same_total,
+        "near_texts": [group(count, pages, is_near=True) for count, pages in shown],
+        "near_texts_total": len(near),
+    }
 
 
 def _with_lists(
@@ -122,6 +141,7 @@ def _with_lists(
         "scope": [figures.ScopeFigures(*row) for row in scopes],
         "page_types": [figures.PageTypeFigures(*row) for row in page_rule_rows.type_counts(reader, run)],
         "caps": [figures.CapFigures(*row) for row in page_rule_rows.closed_caps(reader, run)],
+        **_same_texts(reader, run),
         "rejections": [figures.Rejection(*row) for row in reasons],
         "rejected": [figures.RejectedPage(*row) for row in rejected],
         "unlinked": [figures.UnlinkedPages(*row) for row in unlinked_pages(reader, run)],

@@ -61,6 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "crawler.keep": {
         *("crawler.model", "crawler.config", "crawler.visit", "crawler.store", "crawler.workspace", "crawler.database"),
+        "crawler.rules",
     },
     "crawler.demo": {"crawler.workspace"},
     "crawler.library.sumi_ripple": {"crawler.cli", "crawler.config", "crawler.database", "crawler.model"},
@@ -163,6 +164,7 @@ PURE_MODULES = {
     "reporter.export.warc_records",
     "reporter.figures",
     "reporter.guess_ends",
+    "reporter.near_duplicates",
     "reporter.map.communities",
     "reporter.map.kept_places",
     "reporter.map.placement",

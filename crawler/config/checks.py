@@ -29,6 +29,7 @@ _TAG = re.compile(r"[\w-]{1,40}")
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PROBE = re.compile(r"https://[A-Za-z0-9._-]+(?::\d{1,5})?/?|(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 _MODE = re.compile(r"0?6[04][04]")
+_FIELD = re.compile(r"[a-z][a-z0-9_-]*")
 _LONGEST_NOTE = 500
 _LONGEST_NAME = 40
 _MOST_TAGS = 20
@@ -225,6 +226,26 @@ def selector(value: Any) -> str:
     problem = fault(value)
     if problem is not None:
         raise Bad(f'a CSS selector, like "div.paywall" ({problem})')
+    return value
+
+
+def field_name(value: Any) -> str:
+    """The name of a user-defined field."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not _FIELD.fullmatch(value):
+        raise Bad(f'a name of lower-case letters, digits, - and _, {_LONGEST_NAME} at the most, like "author"')
+    return value
+
+
+def field_selector(value: Any) -> str:
+    """A CSS or XPath selector of a user-defined field."""
+    from crawler.visit.page_fields import field_fault
+
+    allowed = 'a CSS selector, like "span.author" or "time::attr(datetime)", or an XPath, like "//article/p[1]"'
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NOTE:
+        raise Bad(allowed)
+    problem = field_fault(value)
+    if problem is not None:
+        raise Bad(f"{allowed} ({problem})")
     return value
 
 

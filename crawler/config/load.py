@@ -32,6 +32,7 @@ from crawler.model.settings import (
     CrawlerSettings,
     DiscoverySettings,
     EntryNote,
+    ExtractRule,
     GarbageRule,
     LimitSettings,
     LogSettings,
@@ -150,6 +151,7 @@ _TABLES: dict[str, dict[str, Check]] = {
     "store": {
         "html": checks.yes_or_no,
         "file-mode": checks.file_mode,
+        "near-duplicates": checks.yes_or_no,
     },
     "logs": {
         "pages": checks.yes_or_no,
@@ -183,6 +185,7 @@ _LISTS = {
     "blacklist": ("domain", "note", "tags"),
     "stub": ("domain", "note", "tags"),
     "garbage": ("name", "text", "selector", "verdict"),
+    "extract": ("name", "selector", "domain", "page-type"),
     "page-type": ("name", "pattern"),
     "cap": ("name", "pattern", "max-pages", "per"),
 }
@@ -299,6 +302,7 @@ class _Loader:
         blacklist, stub = self._patterns(top, "blacklist"), self._patterns(top, "stub")
         garbage = self._garbage(top)
         page_types, caps = self._page_types(top), self._caps(top)
+        extract = self._extract(top, {rule.name for rule in page_types})
         output, network = self._output(tables["output"]), self._network(tables["network"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
@@ -320,6 +324,7 @@ class _Loader:
             store=StoreSettings(**tables["store"]),
             scope=ScopeSettings(**tables["scope"]),
             page_types=page_types,
+            extract=extract,
             caps=caps,
             quality=quality,
             blacklist=blacklist,
@@ -517,6 +522,20 @@ class _Loader:
             pattern = self._check(checks.pattern_text, table.get("pattern"), f"{path}.pattern")
             if name is not None and pattern is not None:
                 rules.append(PageTypeRule(name, pattern))
+        return tuple(dict.fromkeys(rules))
+
+    def _extract(self, top: dict[str, Any], types: set[str]) -> tuple[ExtractRule, ...]:
+        rules: list[ExtractRule] = []
+        for path, table in self._entries(top, "extract"):
+            name = self._check(checks.field_name, table.get("name"), f"{path}.name")
+            selector = self._check(checks.field_selector, table.get("selector"), f"{path}.selector")
+            domain = self._check(checks.domain_pattern, table["domain"], f"{path}.domain") if "domain" in table else ""
+            page_type = table.get("page-type", "")
+            if page_type != "" and page_type not in types:
+                known = ", ".join(f'"{word}"' for word in sorted(types)) or "there is none yet"
+                self._wrong(f"{path}.page-type", page_type, f"the name of a [[page-type]]: {known}")
+            elif name is not None and selector is not None and domain is not None:
+                rules.append(ExtractRule(name, selector, domain, page_type))
         return tuple(dict.fromkeys(rules))
 
     def _caps(self, top: dict[str, Any]) -> tuple[CapRule, ...]:

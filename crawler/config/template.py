@@ -153,6 +153,14 @@ domain = "*.wiki.example"
 # html = false                      # keep the pages themselves, compressed, in workspace/store/html
 # file-mode = "0600"                # who may read them: you alone; "0640" or "0644" for others, too
 
+# near-duplicates = false           # find pages whose texts are nearly the same (a millisecond a page)
+
+# [[extract]]                       # your own fields, from pages of a domain, a page type, or all
+# name = "author"
+# selector = "span.author"          # CSS ("time::attr(datetime)", "h2::text") or XPath ("//article//p[1]")
+# domain = "*.example.com"
+# page-type = "issue"
+
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)

@@ -2,7 +2,8 @@
 
 Covered: every page with its state, title, status code and error slug; every rejected page with its word and the slug of
 its reason; the origin of pages that no link leads to; every depth; every link with its kind; the blacklist and stub
-references; each domain's class and closure; texts and rels of links, where there are any. Left out: ids, clocks, runs,
+references; each domain's class and closure; texts and rels of links and the user's own fields, where there are
+any. Left out: ids, clocks, runs,
 the wire forms of URLs, request counts and everything else that may differ between two crawls of one terrain.
 
 Rows are hashed one by one and the hashes are added up, so no order matters and nothing is sorted.
@@ -49,6 +50,11 @@ _YOUNGER: dict[str, tuple[str, str, str]] = {  # (table and column that they nee
         "text",
         "SELECT a.url, b.url, t.text, t.rel FROM link_texts t JOIN links l ON l.id = t.id"
         " JOIN pages a ON a.id = l.from_page_id JOIN pages b ON b.id = l.to_page_id",
+    ),
+    "field": (
+        "page_fields",
+        "value",
+        "SELECT p.url, f.name, f.position, f.value FROM page_fields f JOIN pages p ON p.id = f.id",
     ),
     "origin": ("pages", "origin", "SELECT url, origin FROM pages WHERE origin NOT IN ('linked', 'seed')"),
 }

@@ -32,6 +32,7 @@ from crawler.pace import breaker as breakers
 from crawler.pace.breaker import Breaker
 from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillMark
 from crawler.resilience.suspicion import WITNESS_NS, Verdict
+from crawler.rules.field_rules import FieldRules
 from crawler.rules.lists import Classifier
 from crawler.store.blobs import BlobStore
 from crawler.visit.flow import Reply, Visit, Wish, visit
@@ -101,6 +102,7 @@ class DomainWorker:
         self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         self._validator = Validator(config.validation, config.garbage)
+        self._fields = FieldRules(config)
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
 
@@ -365,7 +367,17 @@ class DomainWorker:
         if job.task == "sitemap":
             return visit_sitemap(job, self._config, known, self._is_listed, retry_counts)
         learns_404 = self._config.validation.learn_404 and not domain.is_404_known
-        return visit(job, self._config, known, self._is_listed, retry_counts, self._validator, learns_404=learns_404)
+        fields = self._fields.of(job.domain, job.key)
+        return visit(
+            job,
+            self._config,
+            known,
+            self._is_listed,
+            retry_counts,
+            self._validator,
+            learns_404=learns_404,
+            fields=fields,
+        )
 
     # -- the breaker ---------------------------------------------------------------------------------
 

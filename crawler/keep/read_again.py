@@ -13,6 +13,7 @@ from crawler.model.messages import Request, Response
 from crawler.model.records import UNSET, Job, PageResult, changed
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
+from crawler.rules.field_rules import FieldRules
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
 from crawler.visit.flow import visit
 from crawler.visit.robots import Policy
@@ -33,6 +34,7 @@ class PagesReadAgain:
         self._config = replace(config, crawler=crawler)
         self._store = store
         self._validator = Validator(config.validation, config.garbage)
+        self._fields = FieldRules(config)
         self.read = self.missing = self.others = 0
 
     def __call__(self, result: PageResult) -> PageResult:
@@ -65,7 +67,14 @@ class PagesReadAgain:
         headers = {} if result.headers is UNSET else dict(result.headers)
         headers.setdefault("content-type", result.content_type or "text/html")
         job = Job(result.run, result.key, result.wire, result.domain)
-        steps = visit(job, self._config, lambda host: Policy(), lambda domain: False, validator=self._validator)
+        steps = visit(
+            job,
+            self._config,
+            lambda host: Policy(),
+            lambda domain: False,
+            validator=self._validator,
+            fields=self._fields.of(job.domain, job.key),
+        )
         url = result.answered_by or result.wire
         try:
             wish = next(steps)

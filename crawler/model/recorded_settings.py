@@ -19,6 +19,7 @@ import orjson
 from crawler.model.settings import (
     CapRule,
     Config,
+    ExtractRule,
     GarbageRule,
     PageTypeRule,
     QualityEntry,
@@ -36,7 +37,7 @@ _YOUNGER: dict[str, type[ValidationSettings] | type[StoreSettings]] = {
     "store": StoreSettings,
 }
 _LEFT_OUT = {("store", "file_mode")}  # like paths, it decides nothing
-_LISTS = ("quality", "blacklist", "stub", "garbage", "scope.allow", "scope.deny", "page-type", "cap")
+_LISTS = ("quality", "blacklist", "stub", "garbage", "scope.allow", "scope.deny", "page-type", "cap", "extract")
 _SCOPED = " scope "  # before the rules of an entry
 
 
@@ -59,7 +60,7 @@ def flat(config: Config) -> Values:
     for name, patterns in (("scope.allow", config.scope.allow), ("scope.deny", config.scope.deny)):
         if patterns:
             values[name] = list(patterns)
-    for name, rules in (("page-type", config.page_types), ("cap", config.caps)):
+    for name, rules in (("page-type", config.page_types), ("cap", config.caps), ("extract", config.extract)):
         if rules:
             values[name] = [orjson.dumps(asdict(rule)).decode() for rule in rules]
     return values
@@ -99,6 +100,7 @@ def restored(values: Values, config: Config) -> Config:
     changed["garbage"] = tuple(GarbageRule(**orjson.loads(rule)) for rule in values.get("garbage", ()))
     changed["scope"] = ScopeSettings(*(tuple(values.get(name, ())) for name in ("scope.allow", "scope.deny")))
     changed["page_types"] = tuple(PageTypeRule(**orjson.loads(rule)) for rule in values.get("page-type", ()))
+    changed["extract"] = tuple(ExtractRule(**orjson.loads(rule)) for rule in values.get("extract", ()))
     changed["caps"] = tuple(CapRule(**orjson.loads(rule)) for rule in values.get("cap", ()))
     return replace(config, **changed)
 

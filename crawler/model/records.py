@@ -109,7 +109,8 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     `stored`: that body is in the store. `noarchive`: the page asks not to be kept. `etag` is as the server wrote it.
     `answered_by`: the URL that answered, where it is not `wire`. `headers`: those of the answer, without cookies, up to
     8 KB, if the page was stored. The rest are facts of an accepted page: `canonical` is absolute, `heading` the first
-    `<h1>`, `text_hash` the hash of the text that is shown.
+    `<h1>`, `text_hash` the hash of the text that is shown, `simhash` its SimHash if [store] near-duplicates asks for
+    it. `fields` are the user's own ([[extract]]), if a rule concerns the page.
     """
 
     run: Number
@@ -152,6 +153,8 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     canonical: str | None = None
     heading: str | None = None
     text_hash: str | None = None
+    simhash: str | None = None
+    fields: dict[str, tuple[str, ...]] | UnsetType = UNSET
 
     @property
     def is_rejected(self) -> bool:

@@ -174,6 +174,7 @@ class StoreSettings:
 
     html: bool = False  # keep the body of every accepted page
     file_mode: str = "0600"  # the permissions of what is kept, in octal
+    near_duplicates: bool = False  # compute a SimHash of every page's text, with or without `html`
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,16 @@ class ScopeSettings:
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractRule:
+    """One [[extract]]: a field that is read from pages by a CSS or XPath selector."""
+
+    name: str
+    selector: str
+    domain: str = ""  # a pattern; "": all
+    page_type: str = ""  # "": all
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +294,7 @@ class Config:
     store: StoreSettings = StoreSettings()
     scope: ScopeSettings = ScopeSettings()
     page_types: tuple[PageTypeRule, ...] = ()
+    extract: tuple[ExtractRule, ...] = ()
     caps: tuple[CapRule, ...] = ()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
@@ -315,6 +327,8 @@ class Config:
             everything["discovery"] = self.discovery
         if (store := replace(self.store, file_mode=StoreSettings().file_mode)) != StoreSettings():
             everything["store"] = store
+        if self.extract:
+            everything["extract"] = self.extract
         everything |= self._page_rules
         return _hash(everything)
 

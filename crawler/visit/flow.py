@@ -47,7 +47,7 @@ from crawler.model.records import (
     RobotsResult,
     SitemapResult,
 )
-from crawler.model.settings import Config
+from crawler.model.settings import Config, ExtractRule
 from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
 from crawler.model.validity import REJECTED, Validity
@@ -120,12 +120,15 @@ def visit(
     validator: Validator | None = None,
     *,
     learns_404: bool = False,
+    fields: Sequence[ExtractRule] = (),
 ) -> Visit:
     """Visit one page. `known` gives a host's policy if it is cached and fresh; `is_listed` says whether a domain
     must never be visited (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
     that this one continues. `validator` is the config's, where it is at hand. `learns_404`: GET a missing page, too.
+    `fields` are the user's own that concern this page.
     """
     flow = _Flow(job, config, known, is_listed, retry_counts, validator, learns_404)
+    flow.fields = fields
     try:
         return (yield from flow.run())
     except _Ended as ended:
@@ -215,6 +218,8 @@ class _Flow:
         self.longest_base = longest_key(config.traps.max_url_length)
         self.labels_lists = config.discovery.pagination != "off"
         self.keeps_pages = config.store.html
+        self.has_simhash = config.store.near_duplicates
+        self.fields: Sequence[ExtractRule] = ()
         self.key = job.key.removeprefix(SITEMAP_KEY)
         self.wanted = BodyWanted.HTML
         self.limit = config.network.max_body_size
@@ -411,6 +416,7 @@ class _Flow:
             longest_text=self.validator.longest_text,
             has_link_text=self.settings.link_text,
             wants_next=self.labels_lists,
+            wants_simhash=self.has_simhash,
         )
 
     def _judge(self, answer: Response | None, page: Extracted | None) -> tuple[Validation | None, int | None]:
@@ -613,9 +619,14 @@ class _Flow:
             "canonical": self._canonical(page.base or url, facts.canonical) if facts.canonical else None,
             "heading": facts.heading,
             "text_hash": facts.text_hash,
+            "simhash": facts.simhash,
             "noarchive": says_noarchive,
             "answered_by": url if url != self.job.wire else None,
         }
+        if self.fields:
+            from crawler.visit.page_fields import fields_of  # parsel, for those alone who have fields
+
+            found["fields"] = fields_of(answer.body, headers.get("content-type"), self.fields)
         if answer.status == 200 and not answer.is_truncated:
             found["content_hash"] = hashlib.sha256(answer.body).hexdigest()
             etag = headers.get("etag", "")

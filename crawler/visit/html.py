@@ -24,6 +24,7 @@ from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
 from crawler.visit.link_text import link_text
 from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, Scan, scan
+from crawler.visit.simhash import simhash
 
 LONGEST_TITLE = 500  # of descriptions, too
 LONGEST_HEADING = 300
@@ -56,6 +57,7 @@ class Facts(NamedTuple):
     heading: str | None = None
     noarchive: bool = False
     text_hash: str | None = None
+    simhash: str | None = None  # only if asked for
 
 
 NO_FACTS = Facts()
@@ -93,6 +95,7 @@ def extract(
     longest_text: int = LONGEST_TEXT,
     has_link_text: bool = False,
     wants_next: bool = False,
+    wants_simhash: bool = False,
 ) -> Extracted:
     """Read a page. `agent` is the crawler's name, for a `<meta>` that speaks to it alone. Never raises.
 
@@ -128,11 +131,13 @@ def extract(
         contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
         rel_next=tuple(dict.fromkeys([written[number] for number in page.marked])) if page.marked else (),
         numbered=tuple([written[number] for number in page.numbered]) if page.numbered else (),
-        facts=_facts(data, page, metas, agent, is_xml=is_xml),
+        facts=_facts(data, page, metas, agent, is_xml=is_xml, wants_simhash=wants_simhash),
     )
 
 
-def _facts(data: bytes, page: Scan, metas: list[tuple[str, str]], agent: str | None, *, is_xml: bool) -> Facts:
+def _facts(
+    data: bytes, page: Scan, metas: list[tuple[str, str]], agent: str | None, *, is_xml: bool, wants_simhash: bool
+) -> Facts:
     words = page.text[:LONGEST_HASHED_TEXT].split()
     canonical = None if page.canonical is None else page.canonical.strip(_OUTSIDE)
     heading = link_text(data, *page.heading, is_xml=is_xml, longest=LONGEST_HEADING) if page.heading else None
@@ -143,6 +148,7 @@ def _facts(data: bytes, page: Scan, metas: list[tuple[str, str]], agent: str | N
         heading=heading or None,
         noarchive=_says(_NOARCHIVE, metas, agent),
         text_hash=hashlib.blake2b(b" ".join(words), digest_size=16).hexdigest() if words else None,
+        simhash=simhash(words) if wants_simhash else None,
     )
 
 

@@ -26,10 +26,15 @@ def fault(selector: str) -> str | None:
     return None
 
 
-def matching(body: bytes, content_type: str | None, rules: Sequence[GarbageRule]) -> GarbageRule | None:
-    """The first rule whose selector matches an element of the page."""
+def tree_of(body: bytes, content_type: str | None) -> Selector:
+    """The tree of a page, of its first megabyte."""
     encoding = find_encoding(body, content_type)
     body = body[:LONGEST]
     text = (body if encoding == "utf-8" else recoded(body, encoding)).decode("utf-8", "replace")
-    page = Selector(text=text.replace("\0", ""), type="html", huge_tree=False)
+    return Selector(text=text.replace("\0", ""), type="html", huge_tree=False)
+
+
+def matching(body: bytes, content_type: str | None, rules: Sequence[GarbageRule]) -> GarbageRule | None:
+    """The first rule whose selector matches an element of the page."""
+    page = tree_of(body, content_type)
     return next((rule for rule in rules if page.css(rule.selector)), None)

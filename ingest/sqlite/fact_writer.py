@@ -1,4 +1,7 @@
-"""Rows of `page_facts`: what an accepted page says about itself. A visit that was not accepted leaves the last ones."""
+"""Rows of `page_facts` and `page_fields`: what an accepted page says about itself, and the user's own fields.
+
+A visit that was not accepted leaves those of the last one that was.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,25 @@ def write_facts(db: sqlite3.Connection, done: Changes) -> None:
             visit.heading or "",
             len(visit.hrefs) + visit.links_cut,
             visit.text_hash or "",
+            visit.simhash or "",
         )
         for page, visit in sorted(visited, key=lambda found: found[0])
         if visit.content_hash is not None
     ]
     db.executemany(
         "INSERT OR REPLACE INTO page_facts VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''),"
-        " nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, nullif(?, ''))",
+        " nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, nullif(?, ''), nullif(?, ''))",
         rows,
     )
+    fields = [(page, visit.fields) for page, visit in visited if isinstance(visit.fields, dict)]
+    if fields:
+        db.executemany("DELETE FROM page_fields WHERE id = ?", [(page,) for page, _ in fields])
+        db.executemany(
+            "INSERT INTO page_fields VALUES (?, ?, ?, ?)",
+            [
+                (page, name, position, value)
+                for page, found in fields
+                for name, values in found.items()
+                for position, value in enumerate(values)
+            ],
+        )

@@ -159,8 +159,16 @@ CREATE TABLE page_facts (                      -- of the last visit that was acc
     canonical       TEXT,                      -- absolute
     heading         TEXT,                      -- the first <h1>
     link_count      INTEGER NOT NULL,          -- different addresses that the page links to
-    text_hash       TEXT                       -- the same for pages that show the same text; NULL: they show none
+    text_hash       TEXT,                      -- the same for pages that show the same text; NULL: they show none
+    simhash         TEXT                       -- 64 bits in hex: few differ between texts that are nearly the same
 );
+CREATE TABLE page_fields (                     -- the user's own ([[extract]]), of the last accepted visit
+    id              INTEGER NOT NULL,          -- = pages.id
+    name            TEXT NOT NULL,
+    position        INTEGER NOT NULL,          -- of several values
+    value           TEXT NOT NULL,
+    PRIMARY KEY (id, name, position)
+) WITHOUT ROWID;
 CREATE TABLE cap_pages (                       -- pages under a [[cap]]
     unit            INTEGER NOT NULL,          -- what the cap counts together (crawler/rules/page_rules.py)
     page_id         INTEGER NOT NULL,

@@ -25,11 +25,12 @@ from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from crawler.visit import robots
 from reporter.explain.config_lines import ruling
-from reporter.explain.facts import Cap, Explanation, LinkHere, OriginDepth, PathStep, Robots
+from reporter.explain.facts import Cap, Explanation, LinkHere, OriginDepth, PageFacts, PathStep, Robots
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
 from reporter.explain.turn import Turn, turn_of
-from reporter.queries import discovery_rows, one_page, overview, page_rule_rows, waiting_line
+from reporter.near_duplicates import is_near
+from reporter.queries import discovery_rows, fact_rows, one_page, overview, page_rule_rows, waiting_line
 from reporter.queries.link_texts import link_contexts
 from reporter.queries.rows import DomainRow, PageRow
 
@@ -104,9 +105,30 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
         page_type=page.page_type if page else rules.type_of(key),
         scope=str(scope) if (scope := rules.scope_rule(key, domain)) is not None else None,
         caps=_caps(reader, rules, key, runs[-1].id if runs else 0),
+        facts=_page_facts(reader, page, key) if reader and page else None,
         is_outside_parts=verdict.klass is DomainClass.QUALITY and verdict.class_of(key) is not verdict.klass,
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))
+
+
+def _page_facts(reader: MapReader, page: PageRow, key: str) -> PageFacts | None:
+    row = fact_rows.facts_of(reader, page.id)
+    if row is None:
+        return None
+    same = fact_rows.same_text(reader, row.run, row.text_hash, _LINKS + 1) if row.text_hash else []
+    near: list[int] = []
+    if row.simhash is not None:
+        number = int(row.simhash, 16)
+        others = fact_rows.simhashes(reader, row.run)
+        near = [other for other, text, known in others if text != row.text_hash and is_near(number, known)][:_LINKS]
+    urls = one_page.urls_of(reader, near)
+    return PageFacts(
+        *(row.run, row.content_hash, row.stored, row.noarchive, row.bytes, row.description, row.language),
+        *(row.canonical, row.heading, row.link_count),
+        same_text=tuple(url for url in same if url != key)[:_LINKS],
+        near_text=tuple(sorted(urls[other][0] for other in near)),
+        fields=fact_rows.fields_of_page(reader, page.id),
+    )
 
 
 def _caps(reader: MapReader | None, rules: PageRules, key: str, run: int) -> tuple[Cap, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from reporter.escape import json_text
 from reporter.explain.turn import Turn
@@ -58,6 +58,25 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What the page said about itself when it was last accepted. `same_text`: who showed the same in that run."""
+
+    run: int
+    content_hash: str
+    stored: bool
+    noarchive: bool
+    bytes: int
+    description: str | None
+    language: str | None
+    canonical: str | None
+    heading: str | None
+    link_count: int
+    same_text: tuple[str, ...] = ()
+    near_text: tuple[str, ...] = ()
+    fields: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the user's own
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that is known. Fields that only a page in the map has are None or empty for a URL never seen."""
 
@@ -108,6 +127,7 @@ class Explanation:
     page_type: str | None = None
     scope: str | None = None  # the rule that puts it out of scope
     caps: tuple[Cap, ...] = ()
+    facts: PageFacts | None = None  # of its last accepted visit
     is_outside_parts: bool = False  # its domain is quality in part, and it is in none of the parts
 
     def json(self) -> str:

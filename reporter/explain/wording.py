@@ -6,13 +6,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from crawler.model.link_context import LinkContext
-from crawler.model.shown_text import counted, domain_words, plain, text_words, url_words
+from crawler.model.shown_text import counted, domain_words, plain, size_words, text_words, url_words
 from reporter.figures import is_listed, whole_seconds
 
 if TYPE_CHECKING:
-    from reporter.explain.facts import Cap, Explanation
+    from reporter.explain.facts import Cap, Explanation, PageFacts
 
 _LINKS_SHOWN = 6  # pages that link here
+_SAME_SHOWN = 4  # pages with the same text
 
 
 def in_words(facts: Explanation, *, is_uncut: bool = False) -> str:
@@ -76,6 +77,8 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
         rows.append(("rejected", f"{facts.validation}, {text_words(facts.rejection_reason, 200)}"))
     if facts.title:
         rows.append(("title", plain(facts.title, 100)))
+    if facts.facts:
+        rows += _content_rows(facts.facts)
     if facts.truncated:
         rows.append(("truncated", "its compressed body ended early: links and title are those of the part that came"))
     if facts.redirects_from_here:
@@ -91,6 +94,24 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
         why = "as the page itself says" if facts.next_by == "rel" else "by the number in its address"
         rows.append(("next page", f"{plain(facts.next_page, 200)} ({why})"))
     rows += _depth_rows(facts)
+    return rows
+
+
+def _content_rows(facts: PageFacts) -> list[tuple[str, str]]:
+    """What the page says about itself, and who says the same."""
+    kept = "not kept: it says noarchive" if facts.noarchive else "kept" if facts.stored else "not kept"
+    language = f", in {plain(facts.language)}" if facts.language else ""
+    size = f"{size_words(facts.bytes)}, {counted(facts.link_count, 'link')}"
+    rows = [("content", f"{size}{language}; {kept} (run {facts.run})")]
+    if facts.description:
+        rows.append(("description", plain(facts.description, 160)))
+    if facts.canonical:
+        rows.append(("canonical", url_words(facts.canonical, 200)))
+    for name, urls in (("same text as", facts.same_text), ("like", facts.near_text)):
+        if urls:
+            more = [f"and {counted(len(urls) - _SAME_SHOWN, 'other')}"] if len(urls) > _SAME_SHOWN else []
+            rows.append((name, "\n".join([url_words(url, 200) for url in urls[:_SAME_SHOWN]] + more)))
+    rows += [(plain(name, 13), plain(" · ".join(values), 200)) for name, values in facts.fields.items()]
     return rows
 
 

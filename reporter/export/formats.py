@@ -60,7 +60,9 @@ class Edge(NamedTuple):
 def flat(value: Any) -> str:
     """A value as the text of an attribute."""
     if isinstance(value, dict):
-        return " ".join(f"{name}={number}" for name, number in value.items())
+        return " ".join(
+            f"{name}={flat(tuple(each) if isinstance(each, list) else each)}" for name, each in value.items()
+        )
     if isinstance(value, tuple):
         return ", ".join(value)
     return str(value)

@@ -15,6 +15,7 @@ from reporter.export.formats import Edge, Look, Node, Schema
 from reporter.queries import overview
 from reporter.queries.domain_links import domain_links, linked_by_quality, mark_quality
 from reporter.queries.export_rows import ExportRows, Filters
+from reporter.queries.fact_rows import FACT_COLUMNS, all_fields
 
 _LINK_WORDS = {LINK_FOLLOWED: "followed", LINK_NOT_FOLLOWED: "nofollow", LINK_REDIRECT: "redirect"}
 COLOURS = {  # of the classes, as on the map page
@@ -60,6 +61,8 @@ class PageGraph:
             ("rejection_reason", "string"),
             ("origin", "string"),
             ("page_type", "string"),
+            *((name, "integer" if name in ("bytes", "link_count") else "string") for name in FACT_COLUMNS),
+            ("fields", "string"),
             *_NOTES,
         ),
         edge=(
@@ -74,8 +77,10 @@ class PageGraph:
     def __init__(self, reader: MapReader, filters: Filters, notes: EntryNotes | None = None) -> None:
         self._rows = ExportRows(reader, filters)
         self._notes = notes
+        self._fields = all_fields(reader)
 
     def nodes(self) -> Iterator[Node]:
+        fields = _Fields(self._fields)
         depths, in_degrees = _Depths(self._rows.depths()), _InDegrees(self._rows.in_degrees())
         for number, url, domain, title, state, klass, depth, *rest, out_degree in self._rows.pages():
             status, first, last, error, redirect, content_type, visited_at, truncated, word, reason, *more = rest
@@ -84,6 +89,7 @@ class PageGraph:
                 *(url, domain, title, state, klass, depth, depths.of(number), status, first, last),
                 *(error, redirect, content_type, visited_at, truncated, in_degree, out_degree, word, reason),
                 *more,
+                fields.of(number) or None,
                 *_note_of(self._notes, domain),
             )
             yield Node(f"p{number}", url, values, Look(*COLOURS[klass], 4 + 2 * log2(1 + in_degree)))
@@ -106,6 +112,22 @@ class _Depths:
         while self._next is not None and self._next[0] <= page:
             if self._next[0] == page:
                 found[self._next[1]] = self._next[2]
+            self._next = next(self._rows, None)
+        return found
+
+
+class _Fields:
+    """The user's own fields of pages asked for in ascending order."""
+
+    def __init__(self, rows: Iterator[tuple[int, str, str]]) -> None:
+        self._rows = rows
+        self._next = next(self._rows, None)
+
+    def of(self, page: int) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        while self._next is not None and self._next[0] <= page:
+            if self._next[0] == page:
+                found.setdefault(self._next[1], []).append(self._next[2])
             self._next = next(self._rows, None)
         return found
 

@@ -11,6 +11,7 @@ from crawler.database.ids import ORIGIN_BITS, pairs_of
 from crawler.database.reader import MapReader
 from reporter.queries.discovery_rows import origin_column
 from reporter.queries.domain_links import domains_around
+from reporter.queries.fact_rows import FACT_COLUMNS, has_facts
 from reporter.queries.link_texts import has_link_texts
 from reporter.queries.one_page import has_reverse_index, judgement_columns, truncated_column
 from reporter.queries.page_rule_rows import has_parts
@@ -54,17 +55,21 @@ class ExportRows:
         """Pages by id.
 
         (id, URL, domain, title, state, class, depth, status, first run, last run, error, URL of its redirect, content
-        type, time of the visit, was it cut short?, validation, rejection reason, origin, type, number of links on it)
+        type, time of the visit, was it cut short?, validation, rejection reason, origin, type, what it says about
+        itself (`FACT_COLUMNS`), number of links on it)
         """
         condition, values = self._page_condition("p")
+        is_known = has_facts(self._reader)
+        facts = ", ".join(f"facts.{name}" if is_known else "NULL" for name in FACT_COLUMNS)
+        joined = "LEFT JOIN page_facts facts ON facts.id = p.id AND facts.run = p.visited_run" if is_known else ""
         return self._reader.rows(
             "SELECT p.id, p.url, p.domain, p.title, p.state,"
             f" {self._class('p', 'd')}, p.depth, p.status_code, p.discovered_run,"
             " p.seen_run, p.error_message, (SELECT url FROM pages WHERE id = p.redirect_to), p.content_type,"
             f" p.visited_at, {truncated_column(self._reader)}, {judgement_columns(self._reader)},"
-            f" {origin_column(self._reader, 'p')}, {'p.page_type' if self._has_rules else 'NULL'},"
+            f" {origin_column(self._reader, 'p')}, {'p.page_type' if self._has_rules else 'NULL'}, {facts},"
             f" (SELECT count(*) FROM links WHERE id {pairs_of('p.id')})"
-            " FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id"
+            f" FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id {joined}"
             f" {'WHERE ' + condition if condition else ''} ORDER BY p.id",
             values,
         )

@@ -64,6 +64,7 @@ def summary(figures: Figures, version: str, name: str, notes: Sequence[EntryNote
         _scope(figures, name),
         _caps(figures, name),
         _traps(figures, name),
+        _same_texts(figures),
         _rejected(figures, name),
         _unlinked(figures, name),
         _cut(figures, name),
@@ -413,6 +414,20 @@ def _unlinked(figures: Figures, name: str) -> str:
         )
         text += "\n\n" + table(("Tried", "Pages", "Until"), shown, "lrl")
     return text + _showing(min(len(figures.guessed), TOP), len(figures.guessed), f"stats {name} --json")
+
+
+def _same_texts(figures: Figures) -> str:
+    """Pages with one text under several addresses, and, where they were asked for, with nearly one text."""
+    parts = []
+    for title, groups, total in (
+        ("Pages That Show the Same", figures.same_texts, figures.same_texts_total),
+        ("Pages That Show Nearly the Same", figures.near_texts, figures.near_texts_total),
+    ):
+        if groups:
+            rows = [(f"{group.pages:,}", "<br>".join(code(url) for url in group.examples)) for group in groups]
+            text = f"## {title}\n\n" + table(("Pages", "Among Them"), rows, "rl")
+            parts.append(text + (f"\n\n*{len(groups)} of {total:,} groups*" if total > len(groups) else ""))
+    return "\n\n".join(parts)
 
 
 def _truncated(figures: Figures, name: str) -> str:
