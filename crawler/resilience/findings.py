@@ -26,6 +26,16 @@ def network(hosts: int, words: str) -> Finding:
     )
 
 
+def one_site(domain: str, give_up_after: str) -> Finding:
+    return Finding(
+        "network",
+        f"only {domain} has answered in this run, so a fault of the site looks like one of this machine's network; if "
+        "other sites open on this machine, it is the site that is down: stop the crawl and go on later (nothing is "
+        "lost), or name a host that always answers in [resilience] probe. Without either the crawl waits "
+        f"{give_up_after}",
+    )
+
+
 def name_servers(words: str) -> Finding:
     return Finding(
         "name-servers",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crawler.model.settings import Config
+from crawler.model.urls import host_of, without_www
 from crawler.net.probe import Probed
 from crawler.observe.live_text import duration
 from crawler.observe.processes import StageProcess, observe
@@ -135,7 +136,17 @@ class OutageWatch:
         if late > self._asked_ns and not are_names_out:  # it works again already
             self._answer(self._asked_ns, late)
             return
-        self._begin_waiting(network_findings(results))
+        self._begin_waiting([*network_findings(results), *self._doubts()])
+
+    def _doubts(self) -> list[Finding]:
+        """Is it the site that is down, and nobody else can be asked?"""
+        domains = {without_www(host_of(f"https://{host}/")) for host in self._hosts if host}
+        if self._settings.probe or len(domains) != 1:
+            return []
+        longest = self._settings.give_up_after
+        return [
+            findings.one_site(domains.pop(), f"for {longest / 3600:.3g} h (give-up-after)" if longest else "for ever")
+        ]
 
     def _answer(self, asked_ns: int, proof_ns: int, *, are_names_proved: bool = False) -> None:
         names = proof_ns if are_names_proved else self.state.names_proof_ns

@@ -102,12 +102,32 @@ def test_nothing_is_sent_until_a_host_is_reached_again(tmp_path: Path, caplog: p
     assert bench.told.out_from_ns == 77, "from the last success on, no failure is believed"
     assert bench.told.findings[0].startswith("network: this machine reaches none of 1 hosts")
     assert "network: this machine reaches none" in caplog.text
+    assert bench.told.findings[1].startswith("network: only a.test has answered in this run, so a fault of the site")
+    assert bench.told.findings[1].endswith("waits for 24 h (give-up-after)")
     bench.step()
     assert bench.told.is_waiting
     bench.is_up = True
     bench.step()
     assert not bench.told.is_waiting
     assert bench.told.was_out(asked) and bench.told.proof_ns > asked
+
+
+@pytest.mark.parametrize(
+    ("hosts", "probe", "is_doubtful"),
+    [
+        (["a.test", "www.a.test"], (), True),
+        (["a.test", "b.test"], (), False),
+        (["a.test"], ("https://always.test/",), False),
+    ],
+)
+def test_a_dead_site_that_nobody_else_can_be_asked_about_is_named(
+    tmp_path: Path, hosts: list[str], probe: tuple[str, ...], is_doubtful: bool
+) -> None:
+    bench = Bench(tmp_path, probe=probe)
+    bench.is_up = False
+    bench.ask(good_hosts=hosts)
+    bench.step()
+    assert any("only a.test has answered" in finding for finding in bench.told.findings) is is_doubtful
 
 
 def test_it_gives_up_after_a_while(tmp_path: Path) -> None:
