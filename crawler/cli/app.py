@@ -20,6 +20,7 @@ from crawler.cli import (
     history_commands,
     keeping_commands,
     map_commands,
+    setup_commands,
     stage_commands,
     store_commands,
     web_commands,
@@ -86,6 +87,14 @@ _command(
     short_help="Write a commented config to start from.",
     epilog="\b\nExamples:\n  sumi-ripple init my.toml\n  sumi-ripple init my.toml --from bookmarks.html",
 )(crawl_commands.init)
+_command(
+    short_help="Make a config, its seeds file and the folders of its workspace.",
+    epilog="\b\nExample:\n  sumi-ripple configure my.toml",
+)(setup_commands.configure)
+_command(
+    short_help="Empty a workspace: move its crawl aside, or delete it.",
+    epilog="\b\nExamples:\n  sumi-ripple reset my.toml\n  sumi-ripple reset my.toml --purge --yes",
+)(setup_commands.reset)
 _command(short_help="Run the scheduler alone.")(stage_commands.schedule)
 _command(short_help="Run fetchers alone.")(stage_commands.fetch)
 _command(short_help="Run the ingest alone.")(stage_commands.ingest)

@@ -1,4 +1,4 @@
-"""`--fresh`: the map and the earlier crawl in the workspace are moved aside under a dated name. Nothing is deleted."""
+"""`--fresh` and `reset`: the map and the earlier crawl in the workspace are moved aside under a dated name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
 
 
-def move_aside(config: Config) -> list[str]:
-    """Move database, spools and state aside; returns their new paths.
+def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
+    """Move database, spools and state aside; returns their new paths. `is_whole`: stored pages and summaries too.
 
     The gates of domains that were just requested stay: after a fresh start too, the delay between requests holds.
     """
@@ -32,7 +32,7 @@ def move_aside(config: Config) -> list[str]:
         of_runs = runs_folder(database)
         if of_runs.exists():
             of_runs.rename(runs_folder(database.with_name(_dated(database, stamp))))
-        kept = workspace.move_aside(stamp, recent_seconds)
+        kept = workspace.move_aside(stamp, recent_seconds, is_whole=is_whole)
         if kept is not None:
             moved.append(kept)
     except OSError as problem:

@@ -331,9 +331,13 @@ class Workspace(Protocol):
     def is_open_to_others(self) -> bool:
         """Can every user of the system write to it?"""
 
-    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+    def prepare_outputs(self) -> None:
+        """Make the places for logs, stored pages and summaries beforehand, for people to see."""
+
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
         """Move everything that was crawled aside under `stamp`, and prepare anew; returns where it is, for people.
 
+        Stored pages and summaries stay, unless `is_whole`.
         None: there was nothing. The gates of domains asked within `recent_seconds` stay, with budgets begun anew.
         """
 

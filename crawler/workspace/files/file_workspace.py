@@ -35,6 +35,7 @@ from crawler.workspace.seals import sealed, unsealed
 
 FORMAT = 1  # of everything in a workspace; `spool/format` says which one is there
 _MOVED_ASIDE = ("spool", "state", "status", "quarantine", "logs", "metadata")
+_KEPT_BY_FRESH = ("store", "summaries", "rolled-up")  # a fresh crawl goes on with them; a reset moves them too
 
 
 class FileWorkspace:
@@ -90,10 +91,14 @@ class FileWorkspace:
         except OSError:
             return False
 
-    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+    def prepare_outputs(self) -> None:
+        for folder in self.layout.outputs():
+            folder.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
         layout = self.layout
         kept = layout.root / f"old-{stamp}"
-        for name in _MOVED_ASIDE:
+        for name in (*_MOVED_ASIDE, *(_KEPT_BY_FRESH if is_whole else ())):
             source = layout.root / name
             if source.exists() and any(path.is_file() and path != layout.format_file for path in source.rglob("*")):
                 kept.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,10 @@ class Layout:
             *(self.leases, self.slots, self.activity, self.bells, self.status, self.quarantine),
         )
 
+    def outputs(self) -> tuple[Path, ...]:
+        """Folders for what people read; each is made with its first file, or by `configure` and `reset`."""
+        return (self.root / "logs", self.root / "metadata", self.root / "store" / "html", self.root / "summaries")
+
     def jobs_of(self, domain: str) -> Path:
         return self.jobs / safe_name(domain)
 

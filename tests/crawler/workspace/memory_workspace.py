@@ -454,7 +454,10 @@ class MemoryWorkspace:
     def is_open_to_others(self) -> bool:
         return False
 
-    def move_aside(self, stamp: str, recent_seconds: float) -> str | None:
+    def prepare_outputs(self) -> None:
+        pass
+
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
         has_content = bool(self.results.writers() or self._documents or self.job_logs)
         held, bells = self._held_roles, self._bells
         aside = self._aside | ({stamp} if has_content else set())

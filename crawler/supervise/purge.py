@@ -1,0 +1,58 @@
+"""`reset --purge`: what was moved aside is deleted by a process of its own, which nobody waits for.
+
+It is renamed first: what a killed purge leaves is known by its name, and goes with the next one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from crawler.database.completed_map import runs_folder
+from crawler.model.errors import SumiError
+from crawler.model.settings import Config
+from crawler.model.shown_text import counted
+
+_MARK = ".purging-"
+_CODE = "import sys; from crawler.supervise.purge import remove_all; remove_all(sys.argv[1:])"
+
+
+def mark_for_purge(moved: list[str]) -> None:
+    """Rename what a reset has just moved aside, and nothing else."""
+    for path in map(Path, moved):
+        family = [path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm"), runs_folder(path)]
+        for each in family:
+            if each.exists():
+                each.rename(each.with_name(_MARK + each.name))
+
+
+def purge_in_background(config: Config) -> str:
+    """Delete everything that is marked, in a process that goes on after this one; returns what, in words."""
+    folders = {config.workspace, config.output.database_path.parent}
+    doomed = sorted(str(path) for folder in folders if folder.is_dir() for path in folder.glob(f"{_MARK}*"))
+    if not doomed:
+        return ""
+    try:
+        subprocess.Popen(
+            [sys.executable, "-c", _CODE, *doomed],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise SumiError(f"cannot start to delete {', '.join(doomed)}: {problem.strerror}; nothing is lost") from None
+    return f"{counted(len(doomed), 'file or folder', 'files and folders')} moved aside are being"
+
+
+def remove_all(paths: list[str]) -> None:
+    """In the process of its own."""
+    for path in map(Path, paths):
+        if not path.name.startswith(_MARK):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
