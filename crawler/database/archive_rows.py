@@ -24,7 +24,7 @@ def visits_in_map(database: Path, before: str, kept_from: int) -> Iterator[dict[
             *("last_modified", "title", "bytes", "error", "retries", "validation", "rejection_reason"),
         )
         for row in rows:
-            yield {"links": None, "redirect": None, **dict(zip(names, row, strict=True))}
+            yield {"links": None, "redirect": None, "content_hash": None, **dict(zip(names, row, strict=True))}
 
 
 def figures_of_runs(database: Path, before: str) -> list[dict[str, object]]:

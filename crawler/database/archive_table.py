@@ -11,6 +11,7 @@ CREATE TABLE archived_pages (                  -- one row for each visit
     run INTEGER NOT NULL, url TEXT NOT NULL, wire_url TEXT, domain TEXT NOT NULL, visited_at TEXT NOT NULL,
     state TEXT NOT NULL, status_code INTEGER, content_type TEXT, last_modified TEXT, title TEXT, bytes INTEGER,
     links INTEGER, redirect TEXT, error TEXT, retries INTEGER, validation TEXT, rejection_reason TEXT,
+    content_hash TEXT,                         -- the name of its blob in the store
     UNIQUE (run, url)
 );
 CREATE TABLE archived_failures (
@@ -41,7 +42,7 @@ def load_archive(
     try:
         db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _TABLES)
         db.execute("BEGIN")
-        db.executemany(f"INSERT OR IGNORE INTO archived_pages VALUES ({_marks(17)})", pages)
+        db.executemany(f"INSERT OR IGNORE INTO archived_pages VALUES ({_marks(18)})", pages)
         db.executemany(f"INSERT OR IGNORE INTO archived_failures VALUES ({_marks(9)})", failures)
         db.executemany("INSERT INTO archived_figures VALUES (?)", ((line,) for line in figures))
         db.execute("COMMIT")

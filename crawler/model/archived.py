@@ -7,7 +7,7 @@ from crawler.model.states import slug_of
 
 COLUMNS = (
     *("run", "url", "wire_url", "domain", "visited_at", "state", "status_code", "content_type", "last_modified"),
-    *("title", "bytes", "links", "redirect", "error", "retries", "validation", "rejection_reason"),
+    *("title", "bytes", "links", "redirect", "error", "retries", "validation", "rejection_reason", "content_hash"),
 )
 FAILURE_COLUMNS = ("run", "url", "domain", "visited_at", "state", "status_code", "slug", "error", "retries")
 
@@ -32,6 +32,7 @@ def archived_visit(result: PageResult) -> dict[str, object]:
         "retries": result.retries,
         "validation": result.validation,
         "rejection_reason": result.rejection_reason,
+        "content_hash": result.content_hash,
     }
 
 
