@@ -17,12 +17,12 @@ from crawler.workspace.clock import read_clock
 from crawler.workspace.door import GateError, WorkspaceError
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.layout import Layout
-from crawler.workspace.files.spool import segment_path, segments
+from crawler.workspace.files.spool import end_of, segment_path, segments
 from crawler.workspace.keeping import Kept, Part
 from crawler.workspace.log import Cursor
 
 # Folders that belong to a crawl as a whole; each file in them is copied as it is.
-_COPIED = ("summaries", "logs", "metadata", "quarantine", "archive", "rolled-up")
+_COPIED = ("summaries", "logs", "metadata", "quarantine", "archive", "rolled-up", "web")
 _STORE = "store"
 _SCRATCH = "tmp"  # where the store writes before a name appears
 _PARTS = {
@@ -37,7 +37,15 @@ _PARTS = {
     "rolled up": "rolled-up",
     "state": "state",
 }
-_OWN = {*(place.partition("/")[0] for place in _PARTS.values()), "locks", "activity", "bells", "status"}
+_OWN = {
+    *(place.partition("/")[0] for place in _PARTS.values()),
+    "locks",
+    "activity",
+    "bells",
+    "status",
+    "web",
+    "rates.db",
+}
 _KINDS = {"logs": ("logs",), "quarantine": ("quarantine",), "summaries": ("summaries",)}
 _ASIDE = "old-"  # the crawls that --fresh moved aside
 _DAY = 86_400
@@ -60,6 +68,7 @@ class KeptFiles:
                 shutil.copyfile(layout.format_file, copy.format_file)
             for writer, end in ends.items():
                 _save_log(layout.results_of(writer), copy.results_of(writer), end)
+            _save_log(layout.orders, copy.orders, _last_line_end(layout.orders))  # the map knows which were taken up
             for path in _files(layout.gates):  # after the results: a gate never counts fewer requests than they do
                 with suppress(FileNotFoundError):
                     shutil.copyfile(path, copy.gates / path.name, follow_symlinks=False)
@@ -160,6 +169,15 @@ def _save_log(source: Path, target: Path, end: Cursor) -> None:
             _link_or_copy(segment_path(source, number), segment_path(target, number))
         elif number == end.segment and end.offset:
             _copy_start(segment_path(source, number), segment_path(target, number), end.offset)
+
+
+def _last_line_end(folder: Path) -> Cursor:
+    """The cursor after the last whole line of a log that somebody may be writing to."""
+    end = end_of(folder)
+    if not end.segment:
+        return end
+    content = segment_path(folder, end.segment).read_bytes()[: end.offset]
+    return Cursor(end.segment, content.rfind(b"\n") + 1)
 
 
 def _copy_start(source: Path, target: Path, size: int) -> None:
