@@ -213,7 +213,7 @@ class Ingest:
         self._taken += len(batch)
         self._read_bytes += sum(len(line) for _, line in batch)
         self._left.update(self.updater.run, time.monotonic())
-        self._write_feed(done, sum(result.bytes for result, _ in batch if isinstance(result, PageResult)))
+        self._write_feed(done, _bytes_of(batch))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._remove_copy_if_completed()
             self._drop_old_results()
@@ -354,6 +354,7 @@ class Ingest:
             done=tuple((name, tuple(ids)) for name, ids in gone.items()),
             closed=tuple(domain.name for domain in done.closed_domains.values()),
             bytes=size,
+            carried=sum(page.visit is not None and page.visit.is_carried for page in done.done),
         )
         self._feed.append(dump(feed))
         self.control.ring("scheduler")
@@ -392,6 +393,11 @@ class Ingest:
             reader.close()
         self._feed.close()
         self.store.close()
+
+
+def _bytes_of(batch: list[tuple[Result, bytes]]) -> int:
+    """Bytes of the bodies that came with these results."""
+    return sum(result.bytes for result, _ in batch if isinstance(result, PageResult) and not result.is_carried)
 
 
 def _some(lines: list[str]) -> list[str]:

@@ -68,8 +68,10 @@ class PageLog:
                 page.page_type or None,
             )
             for page in changes.done
-            if page.visit is not None
+            if page.visit is not None and not page.visit.is_carried
         ]
+        if not visits:
+            return
         for name in self._names(run):
             content = csv_rows(visits) if name != METADATA else json_lines(visits)
             file, size = self._files.get(name) or self._open(name)

@@ -25,16 +25,16 @@ NAMES = (
 
 def counted(result: PageResult) -> Counter[str]:
     """What one visit adds to the counters."""
+    answer = result.ledger[-1].answer if result.ledger else result.status
     found = Counter(
         pages_fetched=1,
         pages_rejected=int(result.is_rejected),
         fetch_fail=int(result.error is not None),
-        bytes_fetched=result.bytes,
+        bytes_fetched=0 if answer == 304 else result.bytes,
         links_found=len(result.hrefs),
         requests=len(result.ledger),
         retries=result.retries,
     )
-    answer = result.ledger[-1].answer if result.ledger else result.status
     group = f"status_{answer // 100}xx" if isinstance(answer, int) else "no_answer"
     found[group if group in NAMES else "no_answer"] += 1
     found["not_modified_304"] += int(answer == 304)
@@ -60,6 +60,7 @@ class RunMetrics:
         if run != self._run:
             self._run, self._counters = run, Counter()
         visits = [page.visit for page in self._store.changes.done if page.visit is not None]
+        visits = [visit for visit in visits if not visit.is_carried]
         if not visits:
             return
         for visit in visits:

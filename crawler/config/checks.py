@@ -80,6 +80,16 @@ def seconds_or_none(value: Any) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else seconds(value)
 
 
+def revisit_schedule(value: Any) -> str | int:
+    """A word, or a duration."""
+    if value in ("always", "adaptive"):
+        return str(value)
+    try:
+        return seconds(value)
+    except Bad:
+        raise Bad('"always", "adaptive", or a duration like "30d" or "12h"') from None
+
+
 def failure_words(value: Any) -> tuple[str, ...]:
     """Slugs of failures that count."""
     is_list = isinstance(value, list) and all(isinstance(word, str) and _SLUG.fullmatch(word) for word in value)

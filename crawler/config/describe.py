@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.model.settings import Config
-from crawler.model.shown_text import counted, cut, domain_words, url_words
+from crawler.model.shown_text import age_words, counted, cut, domain_words, url_words
 from crawler.model.urls import normalize
 
 _WIDTH = 100
@@ -38,6 +38,7 @@ def describe(config: Config) -> str:
         f"  garbage: {_garbage(config)}",
         *_page_rules(config),
         f"  besides links: {_besides_links(config)} · pagination: {config.discovery.pagination}",
+        f"  pages are visited again: {_again(config)}",
         "",
         "Places",
         f"  database   {output.database_path}",
@@ -84,6 +85,16 @@ def _besides_links(config: Config) -> str:
     ways = {"sitemaps": settings.sitemaps, "archives": settings.archives}
     words = " and ".join(name for name, is_on in ways.items() if is_on)
     return f"{words} of quality domains" if words else "nothing"
+
+
+def _again(config: Config) -> str:
+    settings = config.revisit
+    if isinstance(settings.schedule, int):
+        return f"{age_words(settings.schedule)} after their last visit"
+    if settings.schedule == "always":
+        return "with every run"
+    shortest, longest = age_words(settings.shortest_interval), age_words(settings.longest_interval)
+    return f"as they change, {shortest} to {longest} after their last visit"
 
 
 def _other_budget(config: Config) -> str:

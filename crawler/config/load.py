@@ -42,6 +42,7 @@ from crawler.model.settings import (
     QualityEntry,
     ResilienceSettings,
     RetentionSettings,
+    RevisitSettings,
     ScopeSettings,
     SpoolSettings,
     StoreSettings,
@@ -147,6 +148,12 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-list-guesses": whole_number(1, 1000),
         "archives": checks.yes_or_no,
         "max-archive-pages": whole_number(1, 10_000),
+    },
+    "revisit": {
+        "schedule": checks.revisit_schedule,
+        "first-interval": checks.seconds,
+        "shortest-interval": checks.seconds,
+        "longest-interval": checks.seconds,
     },
     "store": {
         "html": checks.yes_or_no,
@@ -304,6 +311,7 @@ class _Loader:
         page_types, caps = self._page_types(top), self._caps(top)
         extract = self._extract(top, {rule.name for rule in page_types})
         output, network = self._output(tables["output"]), self._network(tables["network"])
+        revisit = self._revisit(tables["revisit"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
             raise ConfigError(self._path, self._mistakes)
@@ -321,6 +329,7 @@ class _Loader:
             validation=ValidationSettings(**tables["validation"]),
             garbage=garbage,
             discovery=DiscoverySettings(**tables["discovery"]),
+            revisit=revisit,
             store=StoreSettings(**tables["store"]),
             scope=ScopeSettings(**tables["scope"]),
             page_types=page_types,
@@ -373,6 +382,16 @@ class _Loader:
         if database == summary:
             self._wrong("output.summary-path", str(summary), "another file than output.database-path")
         return OutputSettings(database, summary)
+
+    def _revisit(self, values: dict[str, Any]) -> RevisitSettings:
+        found = RevisitSettings(**values)
+        if not found.shortest_interval <= found.longest_interval:
+            self._wrong(
+                "revisit.shortest-interval",
+                values.get("shortest_interval", found.shortest_interval),
+                f"at most revisit.longest-interval, {found.longest_interval:,} seconds",
+            )
+        return found
 
     def _file(self, path: str, text: str) -> Path:
         place = self._place(text)

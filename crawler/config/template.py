@@ -52,6 +52,12 @@ summary-path = "./crawl-summary.md"
 # archives = false                  # in quality domains, try /YYYY, /YYYY/MM and /archive above linked pages
 # max-archive-pages = 50            # for one domain and run
 
+# [revisit]                         # of a page that an earlier run visited
+# schedule = "always"               # with every run | adaptive: sooner if it changes, later if not | "30d"
+# first-interval = "7d"             # adaptive: after the first visit
+# shortest-interval = "1d"
+# longest-interval = "60d"
+
 # -- Quality list: the domains to explore fully. "*.example.org" means example.org and all its subdomains.
 
 [[quality]]

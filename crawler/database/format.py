@@ -9,7 +9,9 @@ OLDEST_READABLE = 2  # no `unsummed_visits`, so all its links are in `domain_lin
 # that no link leads to. The sitemaps of a domain come after all its pages.
 UNLINKED_PRIORITY = 1 << 40
 SITEMAP_PRIORITY = 1 << 41
-SITEMAP_TURN = 1 << 40  # frontier.turn
+# frontier.turn: pages that are not due go after all others of their domain, and sitemaps after those.
+NOT_DUE_TURN = 1 << 39
+SITEMAP_TURN = 1 << 40
 
 # links.kind
 LINK_FOLLOWED = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crawler.database.format import SITEMAP_TURN
+from crawler.database.format import NOT_DUE_TURN, SITEMAP_TURN
 from crawler.database.live_map import LiveMap
 from crawler.database.map_errors import MapAway
 from crawler.model.records import SITEMAP_KEY, Job
@@ -36,10 +36,8 @@ CROSS JOIN frontier f ON f.id = (
 _WINDOW = """
 SELECT f.page_id, f.priority, p.url, p.wire_url, p.family, f.turn
 FROM frontier f INDEXED BY idx_frontier_domain CROSS JOIN pages p ON p.id = f.page_id
-WHERE f.domain_id = ? ORDER BY f.turn, f.priority, f.id LIMIT ?
+WHERE f.domain_id = ? AND f.turn < ? ORDER BY f.turn, f.priority, f.id LIMIT ?
 """
-
-
 # The best of the sitemaps of a domain that wait; their rows have numbers below zero.
 _SITEMAP = """
 SELECT -s.id, f.priority, s.url, s.wire_url, NULL, f.turn, s.announced_by, s.level
@@ -97,8 +95,14 @@ class Frontier(LiveMap):
         return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
 
     def visited_pages(self, run: int) -> int:
-        """The number of pages that were visited in a run. Reads all pages: for a start, not for every step."""
-        return int(self.ask("SELECT count(*) FROM pages WHERE visited_run = ?", (run,))[0][0])
+        """The number of pages that were visited in a run; those that were carried into it are none of them. Reads all
+        pages: for a start, not for every step.
+        """
+        sql = (
+            "SELECT (SELECT count(*) FROM pages WHERE visited_run = ?1)"
+            " - (SELECT count(*) FROM revisits WHERE carried_run = ?1)"
+        )
+        return int(self.ask(sql, (run,))[0][0])
 
     def visited_domains(self, run: int) -> list[str]:
         """The domains that were requested in a run."""
@@ -126,9 +130,10 @@ class Frontier(LiveMap):
         """Did the domain's budget run out in the run before this one?"""
         return bool(self.ask("SELECT 1 FROM domain_states WHERE id = ? AND cut_run = ?", (domain_id, run - 1)))
 
-    def window(self, domain_id: int, limit: int) -> list[Waiting]:
-        """The first `limit` waiting pages of a domain, released or not."""
-        return [Waiting(*row) for row in self.ask(_WINDOW, (domain_id, limit))]
+    def window(self, domain_id: int, limit: int, *, has_not_due: bool = True) -> list[Waiting]:
+        """The first `limit` waiting pages of a domain, released or not. `has_not_due`: those that are not due, too."""
+        before = SITEMAP_TURN if has_not_due else NOT_DUE_TURN
+        return [Waiting(*row) for row in self.ask(_WINDOW, (domain_id, before, limit))]
 
     def next_sitemap(self, domain_id: int) -> Waiting | None:
         """The sitemap of a domain that is to be read next; None: none waits."""

@@ -23,6 +23,7 @@ from crawler.model.settings import (
     GarbageRule,
     PageTypeRule,
     QualityEntry,
+    RevisitSettings,
     ScopeSettings,
     StoreSettings,
     ValidationSettings,
@@ -32,7 +33,8 @@ Values = dict[str, Any]
 
 _SECTIONS = ("crawler", "user_agent", "traps", "limits", "discovery")
 # Sections that are younger than the records: a setting of theirs is in them once it is changed.
-_YOUNGER: dict[str, type[ValidationSettings] | type[StoreSettings]] = {
+_YOUNGER: dict[str, type[ValidationSettings] | type[StoreSettings] | type[RevisitSettings]] = {
+    "revisit": RevisitSettings,
     "validation": ValidationSettings,
     "store": StoreSettings,
 }

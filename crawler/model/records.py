@@ -93,6 +93,19 @@ class Closure(msgspec.Struct, frozen=True, gc=False):
     limit: Number | None = None
 
 
+class Carried(msgspec.Struct, frozen=True, gc=False):
+    """The decision not to visit a page in this run, because it is not due: it stays as its last visit found it.
+
+    `visited_at` is the time of that visit, `due` when the next one is due, `interval` the seconds between them.
+    `link_count` is the number of addresses on the page; the result names each target once.
+    """
+
+    visited_at: str
+    due: str
+    interval: Number = 0
+    link_count: Number = 0
+
+
 class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     """The result of one visit. Identity: (run, key); a second one of the same identity changes nothing.
 
@@ -104,6 +117,7 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     `texts` and `rels` are those of the hrefs, in their order; the rest of the hrefs has none. They are there if
     [crawler] link-text asks for them, `rels` only if there is one. `next_page` is the address of the next page of its
     list, where that is linked and labels are asked for; `next_by` says by what evidence: `rel` or `address`.
+    `carried`: there was no visit; the scheduler wrote this from the map, because the page is not due.
 
     `content_hash` is the SHA-256 of the decoded body, in hex, of every accepted page with status 200 that came whole.
     `stored`: that body is in the store. `noarchive`: the page asks not to be kept. `etag` is as the server wrote it.
@@ -155,6 +169,16 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     text_hash: str | None = None
     simhash: str | None = None
     fields: dict[str, tuple[str, ...]] | UnsetType = UNSET
+    carried: Carried | UnsetType = UNSET
+
+    @property
+    def is_carried(self) -> bool:
+        """Was there no visit?"""
+        return self.carried is not UNSET
+
+    @property
+    def visited_at(self) -> str:
+        return self.at if self.carried is UNSET else self.carried.visited_at
 
     @property
     def is_rejected(self) -> bool:
@@ -330,7 +354,7 @@ class Feed(_Record, frozen=True, tag="feed"):
 
     `work`: (domain, best priority among the rows added); `done`: (domain, page ids whose frontier rows are
     gone); `closed`: domains that are over for this run; `resync`: hints may have been lost, look at the table.
-    `bytes`: of the bodies of the visits in this batch.
+    `bytes`: of the bodies of the visits in this batch. `carried`: pages of `done` that were not due, and not visited.
     """
 
     run: Number
@@ -339,6 +363,7 @@ class Feed(_Record, frozen=True, tag="feed"):
     closed: tuple[str, ...] = ()
     resync: bool = False
     bytes: Number = 0
+    carried: Number = 0
 
 
 Result = PageResult | RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | OrderEvent | RunEvent
@@ -425,6 +450,7 @@ __all__ = [
     "SITEMAP_KEY",
     "UNSET",
     "VERSION",
+    "Carried",
     "Closure",
     "DomainEvent",
     "Exchange",

@@ -143,6 +143,24 @@ class DiscoverySettings:
     max_archive_pages: int = 50  # of a domain, per run
 
 
+DAY = 86_400  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class RevisitSettings:
+    """[revisit]: when a page is due again (`crawler.rules.revisit_interval`). Times in seconds."""
+
+    schedule: str | int = "always"  # always: with every run | adaptive | so many seconds after its last visit
+    first_interval: int = 7 * DAY  # adaptive: after the first visit, when nothing is known of the page
+    shortest_interval: int = DAY
+    longest_interval: int = 60 * DAY
+
+    @property
+    def plans(self) -> bool:
+        """Are there pages that are not due?"""
+        return self.schedule != "always"
+
+
 @dataclass(frozen=True, slots=True)
 class SpoolSettings:
     """[spool]"""
@@ -291,6 +309,7 @@ class Config:
     validation: ValidationSettings = ValidationSettings()
     garbage: tuple[GarbageRule, ...] = ()
     discovery: DiscoverySettings = DiscoverySettings()
+    revisit: RevisitSettings = RevisitSettings()
     store: StoreSettings = StoreSettings()
     scope: ScopeSettings = ScopeSettings()
     page_types: tuple[PageTypeRule, ...] = ()
@@ -325,6 +344,8 @@ class Config:
             everything["validation"] = (self.validation, self.garbage)
         if self.discovery != DiscoverySettings():
             everything["discovery"] = self.discovery
+        if self.revisit != RevisitSettings():
+            everything["revisit"] = self.revisit
         if (store := replace(self.store, file_mode=StoreSettings().file_mode)) != StoreSettings():
             everything["store"] = store
         if self.extract:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from crawler.model.records import DomainEvent, FamilyEvent, GuessEvent, OrderEvent, RunEvent, dump
+from crawler.model.records import DomainEvent, FamilyEvent, GuessEvent, OrderEvent, PageResult, RunEvent, dump
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 from crawler.workspace.reading import read_records
@@ -30,6 +30,13 @@ class DecisionLog:
         elif isinstance(decision, GuessEvent | OrderEvent):
             self.guess_end = end
         self._workspace.ring("ingest")
+
+    def record_all(self, decisions: Sequence[PageResult]) -> None:
+        """Return once all of these would survive a power cut: one sync for all of them."""
+        if decisions:
+            self._writer.append_all(dump(decision) for decision in decisions)
+            self._writer.sync()
+            self._workspace.ring("ingest")
 
     def run_events(self, start: Cursor) -> Iterator[RunEvent]:
         """The run events after a cursor. (The ingest reports lines that cannot be read.)"""

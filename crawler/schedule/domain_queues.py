@@ -17,6 +17,7 @@ class ActiveDomain:
     """A domain with outstanding pages."""
 
     __slots__ = (
+        "carried",
         "families",
         "fruitless",
         "has_more",
@@ -34,6 +35,7 @@ class ActiveDomain:
         self.name = name
         self.id = number
         self.outstanding: dict[int, str] = {}  # page → key
+        self.carried: set[int] = set()  # those of them that are not due: no fetcher has a job for them
         self.families: dict[int, int] = {}  # page → family, of those that are in one
         self.windows: dict[int, set[int]] = {}  # window number → its pages that are still outstanding
         self.is_cut_short = False  # the budget of the run before was less than the domain
@@ -47,6 +49,11 @@ class ActiveDomain:
         self.outstanding[page] = key
         if family is not None:
             self.families[page] = family
+
+    @property
+    def job_count(self) -> int:
+        """Outstanding pages that a fetcher has to visit."""
+        return len(self.outstanding) - len(self.carried)
 
     def pages_of_family(self, family: int) -> set[int]:
         return {page for page, its_family in self.families.items() if its_family == family}
@@ -97,7 +104,7 @@ class DomainQueues:
 
     def request_more(self, domain: ActiveDomain) -> None:
         """Queue a domain that is half-way through its window for more jobs."""
-        is_low = len(domain.outstanding) <= self._window // 2
+        is_low = domain.job_count <= self._window // 2
         if domain.has_more and is_low and domain.name not in self._held_back:
             self.wanting_more.offer(domain.name, domain.priority)
 
@@ -111,6 +118,7 @@ class DomainQueues:
         for page in gone:
             domain.outstanding.pop(page, None)
             domain.families.pop(page, None)
+            domain.carried.discard(page)
         for number, left in list(domain.windows.items()):
             left -= gone
             if not left:

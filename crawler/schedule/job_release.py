@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 
+from crawler.database.carried_pages import NotDue
 from crawler.database.frontier import Frontier, MapAway, Waiting
 from crawler.model.records import FamilyEvent, Release, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.shown_text import counted
 from crawler.rules.page_rules import rule_text
 from crawler.schedule.caps import CapLimits
+from crawler.schedule.carrying import BATCH, PageCarrier
 from crawler.schedule.decision_log import DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.families import FamilyLimits
@@ -63,6 +65,7 @@ class JobReleaser:
         self._decisions = decisions
         self._window = window_for(config.crawler)
         self._revisits = min(revisits_for(config.crawler), self._window)
+        self._carrier = PageCarrier(config, frontier, decisions)
         self._families = FamilyLimits(frontier, config.traps)
         self._subdomains = SubdomainLimits(frontier, config)
         self._caps = CapLimits(frontier, config, queues) if config.caps else None
@@ -83,38 +86,62 @@ class JobReleaser:
                 return  # a hint about a map that was replaced
             domain = ActiveDomain(name, domain_id, now)
             domain.is_cut_short = self._frontier.was_cut_short(domain_id, run)
-        limit = self._window + len(domain.outstanding) + 1
-        rows = self._frontier.window(domain.id, limit)
-        # A sitemap is read when no page of its domain waits, and then the pages that it named are visited first.
-        sitemap = self._frontier.next_sitemap(domain.id) if len(rows) < limit else None
+        limit = self._window + domain.job_count + 1
+        rows = self._frontier.window(domain.id, limit, has_not_due=not self._carrier.is_on)
+        known = self._carrier.waiting(domain.id)
+        not_due = [page for page in known if page.row.page not in domain.outstanding]
+        # A sitemap is read when no page of its domain waits, and then the pages that it named are visited first. Where
+        # its dates may hurry pages that are not due, it is read at once.
+        sitemap = self._frontier.next_sitemap(domain.id) if len(rows) < limit or not_due else None
         domain.sitemap_priority = sitemap.priority if sitemap is not None else None
-        if sitemap is not None and not rows:
-            rows = [sitemap]
-        if rows and not self._may_begin(name, run):
+        if (rows or not_due or sitemap is not None) and not self._may_begin(name, run):
             self._queues.hold_back(name, now + _RETRY_HELD_BACK)  # until the map has closed its pages
             return
-        room = self._window - len(domain.outstanding)
+        waits_for_dates = sitemap is not None and bool(not_due) and self._carrier.reads_sitemaps_first
+        if sitemap is not None and (not rows or waits_for_dates):
+            rows = [sitemap, *rows]
+        carried = self._carry(domain, not_due, run, now) if not waits_for_dates else False
+        if not waits_for_dates:
+            rows += [page.row for page in not_due if page.row.page not in domain.carried]
+        room = self._window - domain.job_count
         if most is not None:
             room = min(room, most)
         chosen: list[Waiting] = []
-        rest: list[Waiting] = []
+        rest: list[Waiting] = [page.row for page in not_due] if waits_for_dates else []
         for row in rows:
             if row.page in domain.outstanding:
                 continue
-            is_held = domain.is_cut_short and row.turn > 0 and len(domain.outstanding) >= self._revisits
+            is_held = domain.is_cut_short and row.turn > 0 and domain.job_count >= self._revisits
             if len(chosen) < room and not is_held and self._is_within_limits(row, domain, run):
                 chosen.append(row)
                 domain.add(row.page, row.key, row.family)
             else:
                 rest.append(row)
-        domain.has_more = bool(rest) or len(rows) == limit
+        domain.has_more = bool(rest) or len(rows) >= limit or len(known) == BATCH
         domain.priority = rest[0].priority if rest else 0
-        if chosen:
+        if chosen or carried:
             self._queues.active[name] = domain
-            self._write(domain, chosen, run, now)
+            if chosen:
+                self._write(domain, chosen, run, now)
             self._queues.request_more(domain)
         elif rest:
             self._queues.hold_back(name, now + _RETRY_HELD_BACK)
+
+    def _carry(self, domain: ActiveDomain, pages: list[NotDue], run: int, now: float) -> bool:
+        """Carry pages that are not due into the run, those aside that a sitemap hurries. False: there was none."""
+
+        def may_carry(row: Waiting) -> bool:
+            if not self._is_within_limits(row, domain, run):
+                return False
+            domain.add(row.page, row.key, row.family)
+            domain.carried.add(row.page)
+            return True
+
+        rows = [page.row for page in pages if not self._carrier.is_hurried(page)]
+        if not self._carrier.carry(rows, run, may_carry):
+            return False
+        domain.last_progress = now
+        return True
 
     def release_again(self, domain: ActiveDomain, run: int, now: float) -> None:
         """Release outstanding pages whose results cannot be read: nothing else would ever settle them."""
@@ -126,6 +153,7 @@ class JobReleaser:
         for number in old:
             del domain.windows[number]
             self.remove(domain.name, number)
+        domain.carried.clear()
         domain.fruitless += 1
         log.warning("%s: %s left no readable result; released again", domain.name, counted(len(rows), "visit"))
 

@@ -10,6 +10,7 @@ URLs. Those are decisions, so they are recorded in its own result log before the
     page_guesses   pages that no link leads to, tried when nothing else is left
     cooling        domains whose circuit breaker is open
     order_taker    what people ask for, as decisions of the run
+    carrying       pages that are not due, carried into the run
     job_release    windows of jobs, from the table into the workspace
     decision_log   what is decided, durably
 
@@ -153,7 +154,7 @@ class Scheduler:
         return Work(self.released, is_due)
 
     def _outstanding(self) -> int:
-        return sum(len(domain.outstanding) for domain in self._queues.active.values())
+        return sum(domain.job_count for domain in self._queues.active.values())
 
     # -- the map -------------------------------------------------------------------------------------
 
@@ -228,7 +229,8 @@ class Scheduler:
             return
         if feed.run != self._runs.number:
             return
-        self._limits.note_visits(sum(page > 0 for _, pages in feed.done for page in pages), feed.bytes)
+        visits = sum(page > 0 for _, pages in feed.done for page in pages) - feed.carried
+        self._limits.note_visits(visits, feed.bytes)
         for name, pages in feed.done:
             if (domain := active.get(name)) is not None:
                 self._queues.remove_done(domain, pages, now, self._releaser.remove)
@@ -269,7 +271,11 @@ class Scheduler:
         self._drop_settled_pages(now)
         self._releaser.clean()
         self._cooling.look(self._queues, self._quiet_domains(now))
-        lost = [domain for domain in self._quiet_domains(now) if self._releaser.is_worked_off(domain)]
+        lost = [
+            domain
+            for domain in self._quiet_domains(now)
+            if not domain.job_count or self._releaser.is_worked_off(domain)  # carried pages have no jobs
+        ]
         if not lost or not self._has_ingest_read_all():
             return
         # Bookmarks were read before the ends of the logs, and those before the table. So a page that the table still

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from crawler.model.settings import Config
 from ingest.memory.changes import Changes
 from ingest.memory.page_index import PageIndex
 from ingest.rules.depth import Distances
@@ -25,6 +26,7 @@ from ingest.sqlite.link_writer import LinkWriter
 from ingest.sqlite.next_page_writer import write_next_pages
 from ingest.sqlite.order_rows import write_orders
 from ingest.sqlite.page_writer import PageWriter
+from ingest.sqlite.revisit_writer import RevisitWriter
 from ingest.sqlite.run_rows import write_run_events
 from ingest.sqlite.sitemap_writer import SitemapWriter
 from ingest.sqlite.visit_counts import write_counts
@@ -41,13 +43,14 @@ class ChangeWriter:
         origins: list[str],
         sums: DomainSums,
         counts: dict[str, int],
-        *,
-        by_level: bool,
+        config: Config,
     ) -> None:
         self._db = db
+        by_level = config.crawler.order == "priority"
         self._pages = PageWriter(db, index, distances, DepthWriter(db, distances, origins), by_level=by_level)
+        self._revisits = RevisitWriter(db, index, config.revisit)
         self._links = LinkWriter(db, sums)
-        self._frontier = FrontierWriter(db, counts, by_level=by_level)
+        self._frontier = FrontierWriter(db, counts, config)
         self.waiting = self._frontier.waiting
         self._sitemaps = SitemapWriter(db, counts)
 
@@ -59,6 +62,7 @@ class ChangeWriter:
         write_counts(self._db, done)
         self.write_moves(done)
         self._links.write_links(done, run)
+        self._revisits.write(done)
         self._links.write_references(done, run)
         self._frontier.write(done, run)
         self._sitemaps.write(done, run)
@@ -68,8 +72,10 @@ class ChangeWriter:
         write_orders(self._db, done.orders)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)
-        if any(event.event == "finished" for event in done.run_events):
+        finished = [event.run for event in done.run_events if event.event == "finished"]
+        if finished:
             self._sitemaps.drop_waiting()
+            self._revisits.plan_by_sitemaps(finished[-1])
 
     def write_moves(self, done: Changes) -> None:
         self._pages.write_moves(done)

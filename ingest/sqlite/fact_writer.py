@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from msgspec import UNSET
+
+from crawler.model.records import PageResult
 from ingest.memory.changes import Changes
 
 
@@ -27,7 +30,7 @@ def write_facts(db: sqlite3.Connection, done: Changes) -> None:
             visit.language or "",
             visit.canonical or "",
             visit.heading or "",
-            len(visit.hrefs) + visit.links_cut,
+            _links_of(visit),
             visit.text_hash or "",
             visit.simhash or "",
         )
@@ -51,3 +54,8 @@ def write_facts(db: sqlite3.Connection, done: Changes) -> None:
                 for position, value in enumerate(values)
             ],
         )
+
+
+def _links_of(visit: PageResult) -> int:
+    """Addresses on the page. A result that carries a page names each target once."""
+    return len(visit.hrefs) + visit.links_cut if visit.carried is UNSET else visit.carried.link_count

@@ -2,7 +2,8 @@
 
 `turn` is the order inside a domain, so that a budget smaller than a site walks all of it over several runs: pages that
 were never visited (0); where the budget ran out in the run before, pages that link to such pages (1), which a run has
-to find again; then the page whose last visit is the most runs ago (1 + that run).
+to find again; then the page whose last visit is the most runs ago (1 + that run). Pages that were not due when the run
+started go last: the scheduler carries them into the run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 import orjson
 
+from crawler.database.format import NOT_DUE_TURN
 from crawler.database.ids import pairs_of
+from crawler.model.settings import Config, RevisitSettings
 from crawler.model.states import ERRORS, PageState
 from crawler.rules.page_rules import CAP_REACHED
 from crawler.rules.subdomains import is_subdomain_family, is_under
@@ -26,8 +29,11 @@ from ingest.sqlite.schema import json_list
 
 _QUEUED = PageState.QUEUED
 _CLOSING_ERRORS = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
+_NOT_DUE = f"""
+     WHEN EXISTS (SELECT 1 FROM revisits WHERE revisits.id = pages.id AND revisits.run = pages.visited_run
+                  AND next_crawl_at > (SELECT started_at FROM runs WHERE runs.id = :run)) THEN {NOT_DUE_TURN}
+"""
 _TURN = f"""
-CASE WHEN visited_run IS NULL THEN 0
      WHEN EXISTS (SELECT 1 FROM domain_states WHERE id = pages.domain_id AND cut_run = :run - 1)
       AND EXISTS (SELECT 1 FROM links CROSS JOIN pages AS target ON target.id = links.to_page_id
                   WHERE links.id {pairs_of("pages.id")} AND target.domain_id = pages.domain_id
@@ -37,12 +43,17 @@ CASE WHEN visited_run IS NULL THEN 0
 _UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
 
 
+def _turn(settings: RevisitSettings) -> str:
+    return f"CASE WHEN visited_run IS NULL THEN 0 {_NOT_DUE if settings.plans else ''} {_TURN}"
+
+
 class FrontierWriter:
     """Writes inside the store's transaction. Keeps `counts` up to date."""
 
-    def __init__(self, db: sqlite3.Connection, counts: dict[str, int], *, by_level: bool) -> None:
+    def __init__(self, db: sqlite3.Connection, counts: dict[str, int], config: Config) -> None:
         self._db = db
-        self._by_level = by_level
+        self._by_level = config.crawler.order == "priority"
+        self._turn = _turn(config.revisit)
         self._counts = counts
         self.waiting = WaitingCounts()
 
@@ -80,7 +91,7 @@ class FrontierWriter:
         for rank, places in added.items():
             joined = self._db.execute(
                 "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id, turn)"
-                f" SELECT pages.id, pages.id, :rank, :at, domain_id, {_TURN} FROM json_each(:pages) AS wanted"
+                f" SELECT pages.id, pages.id, :rank, :at, domain_id, {self._turn} FROM json_each(:pages) AS wanted"
                 " CROSS JOIN pages ON pages.id = wanted.value",
                 {
                     "rank": rank,

@@ -90,7 +90,7 @@ class PageWriter:
                     p.visit.status,
                     p.visit.content_type,
                     p.visit.last_modified,
-                    p.visit.at,
+                    p.visit.visited_at,
                     p.visit.retries,
                     p.visit.run,
                     int(p.visit.nofollow),

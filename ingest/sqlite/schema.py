@@ -143,8 +143,34 @@ CREATE TABLE link_texts (                      -- of links whose page was read w
 );
 """
 
+# When pages are due again, and what tells whether they have changed.
+_REVISITS = """
+CREATE TABLE revisits (                        -- with a [revisit] schedule; of use while `run` = pages.visited_run
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    run             INTEGER NOT NULL,          -- the last run that visited the page, or carried it
+    outcome         TEXT NOT NULL,             -- the state that its last visit ended in
+    error           TEXT,
+    visited_at      TEXT NOT NULL,             -- that visit
+    previous_at     TEXT,                      -- the visit before it
+    interval        INTEGER NOT NULL,          -- seconds
+    next_crawl_at   TEXT,                      -- NULL: with the next run, because the last visit found no answer
+    print           INTEGER,                   -- the same for visits that found the same outcome, text and links
+    changed_at      TEXT NOT NULL,             -- the visit that found it new, or changed
+    is_changed      INTEGER,                   -- by the last visit; NULL: that was the first one
+    carried_run     INTEGER                    -- the last run that did not visit it, because it was not due
+);
+CREATE TABLE lastmod_proofs (                  -- did sitemaps tell of the changes that visits found?
+    domain_id       INTEGER NOT NULL,
+    run             INTEGER NOT NULL,
+    foretold        INTEGER NOT NULL,          -- visits that found what `lastmod` had said
+    missed          INTEGER NOT NULL,          -- visits that found a change which it had not told of
+    PRIMARY KEY (domain_id, run)
+) WITHOUT ROWID;
+"""
+
 # New in format 6: what accepted pages say about themselves.
-SINCE_FORMAT_5 = """
+SINCE_FORMAT_5 = (
+    """
 CREATE TABLE page_facts (                      -- of the last visit that was accepted with status 200
     id              INTEGER PRIMARY KEY,       -- = pages.id
     run             INTEGER NOT NULL,          -- of that visit; pages.visited_run may be a later one that failed
@@ -175,6 +201,8 @@ CREATE TABLE cap_pages (                       -- pages under a [[cap]]
     PRIMARY KEY (unit, page_id)
 ) WITHOUT ROWID;
 """
+    + _REVISITS
+)
 
 # New in format 5, on the tables of format 4.
 FROM_FORMAT_4 = """
@@ -414,9 +442,11 @@ SELECT p.id, p.url, p.domain, coalesce(p.class, d.class) AS class, p.page_type, 
        p.status_code, p.content_type,
        p.error_message, p.truncated, p.validation, p.rejection_reason, target.url AS redirect_to, p.visited_at,
        p.discovered_at, p.discovered_run AS first_run, p.seen_run AS last_run,
-       f.content_hash, f.stored, f.bytes, f.description, f.language, f.canonical, f.heading, f.link_count, f.text_hash
+       f.content_hash, f.stored, f.bytes, f.description, f.language, f.canonical, f.heading, f.link_count, f.text_hash,
+       r.next_crawl_at
 FROM pages p JOIN domain_states d ON d.id = p.domain_id LEFT JOIN pages target ON target.id = p.redirect_to
-LEFT JOIN page_facts f ON f.id = p.id AND f.run = p.visited_run""",
+LEFT JOIN page_facts f ON f.id = p.id AND f.run = p.visited_run
+LEFT JOIN revisits r ON r.id = p.id AND r.run = p.visited_run""",
     "v_links": f"""
 CREATE VIEW IF NOT EXISTS v_links AS
 SELECT source.url AS from_url, target.url AS to_url, source.domain AS from_domain, target.domain AS to_domain,

@@ -129,7 +129,7 @@ def count_rows(db: sqlite3.Connection) -> dict[str, int]:
     else:
         links = first(f"SELECT count(*) FROM links WHERE last_run = {run}")
     return {
-        "pages": visited,
+        "pages": visited - first(f"SELECT count(*) FROM revisits WHERE carried_run = {run}"),
         "crawled": crawled,
         "known": known,
         "links": links,

@@ -84,9 +84,7 @@ class Store:
             self.counts = setup.count_rows(self.db)
         self._referrers: ReferrerRows | None = None
         self._by_level = config.crawler.order == "priority"
-        self._writer = ChangeWriter(
-            self.db, self.index, self.distances, origins, self._sums, self.counts, by_level=self._by_level
-        )
+        self._writer = ChangeWriter(self.db, self.index, self.distances, origins, self._sums, self.counts, config)
 
     def errors(self) -> AbstractContextManager[None]:
         """Errors of the engine inside the block become StoreError."""
@@ -475,7 +473,7 @@ class Store:
             errors += (page.state in ERRORS) - was_error
             was_crawled = page.stored_state is _PROCESSED and not page.is_reentered
             crawled += (page.state is _PROCESSED) - was_crawled
-            if page.visit is not None:
+            if page.visit is not None and not page.visit.is_carried:
                 self.counts["pages"] += 1
             self.counts["known"] += page.stored_state is None or page.is_reentered
             standings[page.id] = standing_of(page.state, page.visited is not None, page.origin.is_linked)

@@ -143,7 +143,7 @@ def _stored_visits(results: ResultLogs, run: int | None, pattern: str | None) ->
     seen: set[int] = set()
     streams = [_visits(results, writer) for writer in results.writers()]
     for result in heapq.merge(*streams, key=lambda result: (result.run, result.at, result.key)):
-        if not result.stored or result.content_hash is None:
+        if not result.stored or result.content_hash is None or result.is_carried:
             continue
         if (run is not None and result.run != run) or (pattern and not matches(pattern, result.domain)):
             continue

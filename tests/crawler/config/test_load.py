@@ -31,6 +31,7 @@ from crawler.model.settings import (
     OutputSettings,
     ResilienceSettings,
     RetentionSettings,
+    RevisitSettings,
     ScopeSettings,
     SpoolSettings,
     StoreSettings,
@@ -162,6 +163,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "discovery": DiscoverySettings,
         "store": StoreSettings,
         "scope": ScopeSettings,
+        "revisit": RevisitSettings,
     }
     assert set(config_module._TABLES) == set(classes)
     for name, cls in classes.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.database.format import SCHEMA_VERSION
+from crawler.database.format import NOT_DUE_TURN, SCHEMA_VERSION
 from crawler.database.frontier import _DOMAINS, _WINDOW, Frontier, Waiting
 from crawler.model.records import Job
 from crawler.model.urls import hash64
@@ -59,7 +59,7 @@ def frontier(tmp_path: Path, written: WrittenMap) -> Iterator[Frontier]:
 
 def test_the_domains_of_a_large_frontier_cost_one_seek_each(written: WrittenMap) -> None:
     """Not a clock but SQLite's own plan: no scan of the frontier, no sorting."""
-    for sql, parameters in ((_DOMAINS, ()), (_WINDOW, (1, 4))):
+    for sql, parameters in ((_DOMAINS, ()), (_WINDOW, (1, NOT_DUE_TURN, 4))):
         plan = [row[3] for row in written.db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
         assert not any("TEMP B-TREE" in line for line in plan), plan
         assert not any(line.startswith(("SCAN frontier", "SCAN f ")) for line in plan), plan
