@@ -11,6 +11,8 @@
 const COLOURS = ["paper", "ink", "muted", "edge", "outgoing", "incoming", "mark", "new", "vanished"];
 const NEW = 1; // in nodes.change and link_changes, where two runs are compared
 const VANISHED = 2;
+const FAILED = new Set(["dead_link", "unreachable", "failed", "rate_limited", "content_mismatch"]); // states of pages
+const UNVISITED = new Set(["discovered", "queued", "fetching", "depth_exceeded", "request_limit_hit", "rate_limited"]);
 const LABEL_FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif";
 const MOST_EDGES_DRAWN = 5000; // at one time; zooming in shows those that are left out
 const MOST_LABELS = 400;
@@ -261,7 +263,8 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     context.beginPath();
     context.arc(x, y, radius, 0, 2 * Math.PI);
     // The class is told by form too: listed domains, which are never visited, are hollow; the blacklisted are crossed.
-    const isHollow = name === "stubbed" || name === "blacklisted";
+    // A page that was not visited is hollow too.
+    const isHollow = name === "stubbed" || name === "blacklisted" || UNVISITED.has(nodes.state?.[index]);
     context.fillStyle = isHollow || isGroups ? colours.paper : colour;
     context.fill();
     if (isGroups) {
@@ -282,7 +285,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     }
     if (matches !== null && matches.has(index)) drawRing(index, colours.mark, 2);
     if (changes && changes[index]) drawChange(index);
-    if (nodes.state && nodes.state[index] !== "processed") drawRing(index, colours.vanished, 1.5);
+    if (nodes.state && FAILED.has(nodes.state[index])) drawRing(index, colours.vanished, 1.5);
     context.globalAlpha = 1;
   }
 

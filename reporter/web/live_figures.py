@@ -7,8 +7,10 @@ wait for the next sample; who cannot hold a stream open asks for the newest one 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -105,6 +107,7 @@ class LiveFigures:
                     "is_stuck": stage.is_stuck,
                     "doing": stage.doing,
                     "pid": stage.pid,
+                    "memory_bytes": memory_of(stage.pid) if stage.is_running else None,
                     "heartbeat_age_seconds": None if stage.age is None else round(stage.age, 1),
                     "standing_seconds": None if stage.standing is None else round(stage.standing, 1),
                     "facts": stage.facts,
@@ -112,3 +115,13 @@ class LiveFigures:
                 for stage in snapshot.stages
             ],
         }
+
+
+def memory_of(pid: int | None) -> int | None:
+    """The memory that a process on this machine holds; None: that is not known here."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError:
+        return None
+    found = re.search(r"^VmRSS:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None

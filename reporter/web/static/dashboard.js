@@ -109,14 +109,13 @@ function showActions(sample, isAtWork, isPaused) {
 function showStages(sample) {
   const rows = sample.stages.map((stage) => {
     const tone = stage.is_stuck ? "is-bad" : stage.is_running ? "is-good" : "";
-    const memory = stage.facts?.memory_bytes ?? stage.facts?.rss;
-    return { ...stage, tone, memory };
+    return { ...stage, tone };
   });
   put(byId("stages"), make("h2", {}, "Stages"), rows.length ? table([
     { name: "Stage", cell: (row) => row.name },
     { name: "Health", cell: (row) => make("span", { class: `tag ${row.tone}` }, row.is_stuck ? "stuck" : row.is_running ? row.doing || "running" : "not running") },
     { name: "Heartbeat", cell: (row) => (row.heartbeat_age_seconds === null ? "–" : `${duration(row.heartbeat_age_seconds)} ago`) },
-    { name: "Memory", isNumber: true, cell: (row) => bytes(row.memory) },
+    { name: "Memory", isNumber: true, cell: (row) => bytes(row.memory_bytes) },
   ], rows, { label: "Stages" }) : make("p", { class: "empty" }, "Nothing is running."));
 }
 

@@ -191,7 +191,7 @@ function fillLegend() {
     });
     return button;
   });
-  const notes = { domains: "size: quality domains that link there", communities: "size: domains in it", pages: "size: links inside the domain, ring: not crawled", surroundings: "ring: not crawled", paths: "ring: not crawled" };
+  const notes = { domains: "size: quality domains that link there", communities: "size: domains in it", pages: "size: links inside the domain; hollow: not visited; red ring: failed", surroundings: "hollow: not visited; red ring: failed", paths: "hollow: not visited; red ring: failed" };
   legend.replaceChildren(...buttons);
   if (level.against) {
     legend.append(make("span", {}, make("span", { class: "swatch" }), `new ${number(level.counts.new)}`),
