@@ -9,7 +9,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl serve test lint web test-web pictures bench bench-growth bench-hostile bench-reading torture fuzz fuzz-linear clean
+.PHONY: help setup crawl serve test lint web test-web pictures bench bench-growth bench-hostile bench-reading bench-web torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -45,7 +45,7 @@ test-web: $(STAMP) ## try the web face in a browser (installs Playwright and axe
 	@$(PIP) install -r requirements/web-test.txt
 	@if command -v npm >/dev/null; then npm ci --ignore-scripts --no-audit --no-fund --silent; \
 	  else echo "npm is not there, so axe-core is not either: the accessibility checks are skipped" >&2; fi
-	@$(BIN)/python -m pytest -rs tests/reporter/web/test_face_in_browser.py
+	@TEST_WEB=1 $(BIN)/python -m pytest -rs tests/reporter/web/test_face_in_browser.py tests/reporter/web/test_openapi.py
 
 web: ## build the optional WebGL renderer of the map (needs node; the face works without it)
 	@command -v npm >/dev/null || { echo "make web needs node and npm; without them maps are drawn by Canvas2D" >&2; exit 1; }
@@ -75,6 +75,9 @@ bench-hostile: $(STAMP) ## measure honest sites beside hostile ones against hone
 
 bench-reading: $(STAMP) ## measure what reading a page costs, step by step (SITES="dir dir")
 	@$(BIN)/python -m benchmarks.reading $(SITES)
+
+bench-web: $(STAMP) ## measure the web face with 20 clients on a map of 3 million pages (QUICK=1: 100,000; CRAWL=1)
+	@$(BIN)/python -m benchmarks.web_load $(if $(QUICK),--pages 100000 --domains 3000 --seconds 15 --idle 10) $(if $(CRAWL),--crawl)
 
 torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1)
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages) \

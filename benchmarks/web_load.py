@@ -1,0 +1,213 @@
+"""The web face under load: `make bench-web`.
+
+A made-up map of a completed run is served by the real command. First nobody looks, and the CPU of the server is
+measured; then so many clients, each with an account, go round the questions that the pages of the face ask. What counts
+is the time of each answer, after a first round in which the answers that take a scan of the map are worked out.
+`--crawl`: the demo is crawled meanwhile, with four fetchers, again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import requests
+
+from crawler.config.load import load
+from crawler.database.format import SCHEMA_VERSION
+from crawler.model.urls import hash64
+from crawler.workspace.opening import open_workspace
+from ingest.sqlite.order_rows import prepare_orders
+from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
+from ingest.sqlite.visit_counts import prepare_counts
+from reporter.web.routing import Role
+from reporter.web.web_accounts import WebAccounts
+
+AT = "2025-01-15T10:30:00.000Z"
+LINKS = 3  # from each visited page
+PATHS = (
+    *("/api/live", "/api/stats", "/api/stats/timeseries?seconds=3600", "/api/frontier/stats", "/api/frontier/waiting"),
+    *("/api/runs", "/api/domains?limit=50", "/api/domains?limit=50&sort=crawled&after=500", "/api/pages?limit=50"),
+    *("/api/pages?limit=50&state=processed&after=1000000", "/api/pages?limit=50&state=errors", "/api/candidates"),
+    *("/api/explain?domain=d7.test", "/api/pages?limit=50&domain=d9.test", "/api/log", "/"),
+)
+PAUSE = 0.2  # seconds of a client between two calls: an admin may make 500 a minute
+_STATES = ("processed", "processed", "depth_exceeded", "depth_exceeded", "depth_exceeded", "dead_link")
+
+
+def make_map(path: Path, pages: int, domains: int) -> None:
+    """A completed run: so many pages in so many domains, a third of them visited, with links in between."""
+    with sqlite3.connect(path, isolation_level=None) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        db.executescript(TABLES)
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO meta VALUES (?, ?)", [("schema_version", str(SCHEMA_VERSION)), ("map_id", "bench")])
+        db.execute("INSERT INTO origins VALUES (0, 'd0.test')")
+        db.execute("INSERT INTO runs VALUES (1, ?, ?, 'hash', 'completed')", (AT, AT))
+        db.executemany(
+            "INSERT INTO domain_states (id, domain, class, run, first_seen_run) VALUES (?, ?, ?, 1, 1)",
+            ((n + 1, f"d{n}.test", "quality" if n < 20 else "discovered") for n in range(domains)),
+        )
+        db.executemany(
+            "INSERT INTO pages (id, url, domain, state, title, status_code, discovered_at, discovered_run, url_hash,"
+            " domain_id, depth, seen_run, visited_run, visited_at, bytes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, 1, ?, ?, ?)",
+            _pages(pages, domains),
+        )
+        visited = (n for n in range(1, pages + 1) if _STATES[n % len(_STATES)] == "processed")
+        db.executemany(
+            "INSERT OR IGNORE INTO links VALUES (?, ?, ?, 1, 1, 0)",
+            ((n << 32 | to, n, to) for n in visited for to in _targets(n, pages)),
+        )
+        db.execute(
+            "INSERT INTO domain_links SELECT (f.domain_id << 32) | t.domain_id, f.domain_id, t.domain_id, count(*)"
+            " FROM links l JOIN pages f ON f.id = l.from_page_id JOIN pages t ON t.id = l.to_page_id GROUP BY 1"
+        )
+        db.execute("COMMIT")
+        for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
+            db.execute(sql)
+        prepare_counts(db)
+        prepare_orders(db)
+
+
+def _targets(page: int, pages: int) -> Iterator[int]:
+    for step in range(1, LINKS + 1):
+        yield (page * 7919 * step) % pages + 1
+
+
+def _pages(pages: int, domains: int) -> Iterator[tuple[object, ...]]:
+    for number in range(1, pages + 1):
+        domain = number % domains
+        state = _STATES[number % len(_STATES)]
+        url = f"https://d{domain}.test/page/{number}"
+        is_visited = state != "depth_exceeded"
+        title = f"Page {number} about tea and ink" if is_visited else None
+        status = {"processed": 200, "dead_link": 404}.get(state)
+        visit = (1, AT, 20_000) if is_visited else (None, None, None)
+        yield (number, url, f"d{domain}.test", state, title, status, AT, hash64(url), domain + 1, number % 4, *visit)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def client(base: str, token: str, until: float, offset: int, times: dict[str, list[float]], bad: list[str]) -> None:
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {token}"
+    turn = offset
+    while time.monotonic() < until:
+        path = PATHS[turn % len(PATHS)]
+        turn += 1
+        began = time.perf_counter()
+        answer = session.get(base + path, timeout=60)
+        times[path].append(time.perf_counter() - began)
+        if answer.status_code != 200:
+            bad.append(f"{path} {answer.status_code}")
+        time.sleep(PAUSE)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--pages", type=int, default=3_000_000)
+    options.add_argument("--domains", type=int, default=30_000)
+    options.add_argument("--clients", type=int, default=20)
+    options.add_argument("--seconds", type=int, default=60)
+    options.add_argument("--idle", type=int, default=30, help="seconds in which nobody looks")
+    options.add_argument("--crawl", action="store_true")
+    given = options.parse_args()
+    with TemporaryDirectory(prefix="sumi-bench-web-") as folder:
+        return measure(Path(folder), given)
+
+
+def measure(folder: Path, given: argparse.Namespace) -> int:
+    config = folder / "my.toml"
+    config.write_text('[[quality]]\ndomain = "d0.test"\n')
+    began = time.monotonic()
+    make_map(folder / "sumi-ripple.db", given.pages, given.domains)
+    size = (folder / "sumi-ripple.db").stat().st_size / 2**30
+    print(f"made a map of {given.pages:,} pages in {time.monotonic() - began:.0f} s, {size:.1f} GiB", flush=True)
+    loaded = load(config)
+    accounts = WebAccounts(open_workspace(loaded.workspace), loaded.workspace)
+    tokens = []
+    for number in range(given.clients):
+        accounts.add(f"client-{number}", Role.ADMIN, "a password for the benchmark")
+        tokens.append(accounts.add_token(f"client-{number}", "bench"))
+    command = [sys.executable, "-m", "crawler", "serve", str(config), "--port", "0"]
+    crawl: subprocess.Popen[bytes] | None = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://[^/]+", server.stdout.readline())
+            assert found is not None, "the server did not start"
+            warm_up(found[0], tokens[0])
+            before = cpu_seconds(server.pid)
+            time.sleep(given.idle)
+            print(f"nobody looks: {(cpu_seconds(server.pid) - before) / given.idle:.2%} of a core", flush=True)
+            if given.crawl:
+                demo = f"{sys.executable} -m crawler demo -q --workers 4 --workspace {folder}/w"
+                crawl = subprocess.Popen(
+                    ["sh", "-c", f"while :; do {demo}; done"],
+                    start_new_session=True,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            return look(found[0], tokens, given.seconds, server.pid)
+        finally:
+            if crawl is not None:
+                os.killpg(crawl.pid, 9)
+                crawl.wait()
+            server.terminate()
+
+
+def warm_up(base: str, token: str) -> None:
+    """Ask everything until it is answered: what takes a scan of the map is worked out once for each state of it."""
+    for path in PATHS:
+        began = time.monotonic()
+        while True:
+            answer = requests.get(base + path, headers={"Authorization": f"Bearer {token}"}, timeout=300)
+            if answer.status_code != 503:
+                break
+            time.sleep(1)
+        if time.monotonic() - began > 1:
+            print(f"  first answer of {path}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def look(base: str, tokens: list[str], seconds: int, pid: int) -> int:
+    times: dict[str, list[float]] = {path: [] for path in PATHS}
+    bad: list[str] = []
+    until, before = time.monotonic() + seconds, cpu_seconds(pid)
+    threads = [
+        threading.Thread(target=client, args=(base, token, until, number, times, bad))
+        for number, token in enumerate(tokens)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    calls = sum(map(len, times.values()))
+    print(f"{len(tokens)} clients for {seconds} s: {calls:,} calls, {len(bad)} not answered with 200")
+    print(f"the server: {(cpu_seconds(pid) - before) / seconds:.0%} of a core")
+    print(f"{'milliseconds':<58}{'median':>8}{'95 %':>8}{'most':>8}")
+    for path, found in times.items():
+        ordered = sorted(found)
+        if ordered:
+            figures = (ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.95)], ordered[-1])
+            print(f"{path:<58}" + "".join(f"{figure * 1000:>8.1f}" for figure in figures))
+    for words in sorted(set(bad))[:10]:
+        print(f"  {words}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
