@@ -116,7 +116,7 @@ def _visits(config: Config, before: str) -> Iterator[dict[str, object]]:
         reader = results.reader(writer)
         try:
             for result, _ in read_records(reader, PageResult):
-                if result.at < before:
+                if result.at < before and not result.is_carried:
                     yield archived_visit(result)
         finally:
             reader.close()

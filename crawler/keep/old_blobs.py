@@ -73,7 +73,7 @@ def _named(workspace: Workspace) -> Iterator[tuple[bytes, float]]:
                 if result.stored and result.content_hash is not None:
                     with suppress(ValueError):  # a forged result
                         raw = bytes.fromhex(checked_hash(result.content_hash))
-                        yield raw, datetime.fromisoformat(result.at).timestamp()
+                        yield raw, datetime.fromisoformat(result.visited_at).timestamp()
         finally:
             reader.close()
 

@@ -13,6 +13,7 @@ from crawler.model.messages import Request, Response
 from crawler.model.records import UNSET, Job, PageResult, changed
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
+from crawler.model.urls import hash64
 from crawler.rules.field_rules import FieldRules
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
 from crawler.visit.flow import visit
@@ -22,8 +23,9 @@ from crawler.visit.validation import Validator
 # The members of a result that tell what happened, and not what the page says.
 HAPPENED = (
     *("run", "key", "wire", "domain", "at", "status", "content_type", "last_modified", "retries", "bytes", "boot"),
-    *("ledger", "closes", "truncated", "content_hash", "stored", "etag", "answered_by", "headers"),
+    *("ledger", "closes", "truncated", "content_hash", "stored", "etag", "answered_by", "headers", "carried"),
 )
+_TELLING = ("x-robots-tag", "content-language")  # headers that say something about the page; its type is recorded
 
 
 class PagesReadAgain:
@@ -35,11 +37,15 @@ class PagesReadAgain:
         self._store = store
         self._validator = Validator(config.validation, config.garbage)
         self._fields = FieldRules(config)
+        self._visited: dict[int, tuple[str, dict[str, str]] | None] = {}  # by the hash of the key; None: as usual
         self.read = self.missing = self.others = 0
 
     def __call__(self, result: PageResult) -> PageResult:
         if not result.stored or result.content_hash is None:
             self.others += 1
+            return result
+        if result.is_carried and hash64(result.key) not in self._visited:
+            self.missing += 1  # its visit is not among the results, and with it how the page was answered
             return result
         try:
             body = self._store.get(result.content_hash)
@@ -57,14 +63,27 @@ class PagesReadAgain:
         """What was read, for people."""
         found = [f"{counted(self.read, 'page')} read again from the store"]
         if self.missing:
-            found.append(f"{counted(self.missing, 'page')} no longer in the store, or damaged there: as recorded")
+            words = "no longer in the store, damaged there, or without their visit: as recorded"
+            found.append(f"{counted(self.missing, 'page')} {words}")
         if self.others:
             found.append(f"{counted(self.others, 'visit')} without a stored page: as recorded")
         return found
 
+    def _answer(self, result: PageResult) -> tuple[str, dict[str, str]]:
+        """The address that answered, and the headers of its answer. A carried page has those of its last visit."""
+        number = hash64(result.key)
+        if result.is_carried:
+            url, headers = self._visited.get(number) or (result.wire, {})
+            return url, dict(headers)
+        headers = {} if result.headers is UNSET else dict(result.headers)
+        telling = {name: headers[name] for name in _TELLING if name in headers}
+        is_usual = result.answered_by is None and not telling
+        self._visited[number] = None if is_usual else (result.answered_by or result.wire, telling)
+        return result.answered_by or result.wire, headers
+
     def _visit_again(self, result: PageResult, body: bytes) -> PageResult | None:
         """The visit with the stored answer; None: today's rules want something that the store does not have."""
-        headers = {} if result.headers is UNSET else dict(result.headers)
+        url, headers = self._answer(result)
         headers.setdefault("content-type", result.content_type or "text/html")
         job = Job(result.run, result.key, result.wire, result.domain)
         steps = visit(
@@ -75,7 +94,6 @@ class PagesReadAgain:
             validator=self._validator,
             fields=self._fields.of(job.domain, job.key),
         )
-        url = result.answered_by or result.wire
         try:
             wish = next(steps)
             for _ in range(2):

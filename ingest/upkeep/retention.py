@@ -38,7 +38,8 @@ def visits_of(results: ResultLogs, writer: str, number: int) -> Iterator[tuple[s
     """Time, status and bytes of every visit in a segment, for the daily figures."""
     lines: Iterator[tuple[PageResult, Line]] = parse_lines(results.segment_lines(writer, number), PageResult)
     for result, _ in lines:
-        yield result.at, result.status, result.bytes
+        if not result.is_carried:
+            yield result.at, result.status, result.bytes
 
 
 def _last_run(results: ResultLogs, writer: str, number: int) -> int | None:

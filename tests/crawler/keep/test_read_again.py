@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from crawler.keep.read_again import HAPPENED, PagesReadAgain
-from crawler.model.records import Exchange, PageResult, changed
-from crawler.model.settings import Config, CrawlerSettings, GarbageRule, StoreSettings
+from crawler.model.records import UNSET, Carried, Exchange, PageResult, changed
+from crawler.model.settings import Config, CrawlerSettings, ExtractRule, GarbageRule, StoreSettings
 from crawler.store.file_store import FileStore, open_store
 
 PAGE = b"<title>Tea</title><h1>Leaves</h1><p>" + b"word " * 300 + b'</p><a href="/a">first</a><a href="b">second</a>'
 SAID = {
     *("state", "error", "title", "base", "hrefs", "nofollow", "links_cut", "redirect", "validation"),
     *("rejection_reason", "text_print", "texts", "rels", "next_page", "next_by", "noarchive", "description"),
-    *("language", "canonical", "heading", "text_hash"),
+    *("language", "canonical", "heading", "text_hash", "simhash", "fields"),
 }
 
 
@@ -74,10 +74,33 @@ def test_a_page_that_another_address_of_its_key_answered_is_read_there(config: C
     assert (after.title, after.base, after.wire) == ("Tea", "https://a.test/x", "https://www.a.test/x/")
 
 
+def test_a_carried_page_is_read_as_its_last_visit_was_answered(config: Config, store: FileStore) -> None:
+    visit = changed(recorded(store), answered_by="https://a.test/x")
+    carried = changed(
+        visit,
+        run=4,
+        answered_by=None,
+        headers=UNSET,
+        ledger=(),
+        carried=Carried("2025-01-01T00:00:00.000Z", "2025-02-01T00:00:00.000Z"),
+    )
+    again = PagesReadAgain(config, store)
+    assert again(carried) is carried, "how its page was answered is not known"
+    again(visit)
+    after = again(carried)
+    assert (after.title, after.base, after.nofollow) == ("Tea", "https://a.test/x", True)
+    assert (after.run, after.carried, after.ledger) == (4, carried.carried, ())
+
+
 def test_a_new_rule_judges_stored_pages_too(config: Config, store: FileStore) -> None:
     rule = GarbageRule("leaves", "soft", text="word word")
     after = PagesReadAgain(replace(config, garbage=(rule,)), store)(recorded(store))
     assert after.validation == "soft" and (after.rejection_reason or "").startswith("leaves")
+
+
+def test_a_new_field_is_read_from_pages_that_were_stored_before_it(config: Config, store: FileStore) -> None:
+    wanting = replace(config, extract=(ExtractRule("headline", "h1::text"),))
+    assert PagesReadAgain(wanting, store)(recorded(store)).fields == {"headline": ("Leaves",)}
 
 
 def test_link_texts_can_be_had_afterwards(config: Config, store: FileStore) -> None:
