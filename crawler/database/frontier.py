@@ -89,6 +89,10 @@ class Frontier(LiveMap):
             return set()
         return {str(row[0]) for row in self.ask("SELECT id FROM orders")}
 
+    def started_at(self, run: int) -> str | None:
+        rows = self.ask("SELECT started_at FROM runs WHERE id = ?", (run,))
+        return str(rows[0][0]) if rows else None
+
     def positions(self) -> dict[str, Cursor]:
         """The place up to which each result log was applied."""
         rows = self.ask("SELECT writer, segment, offset FROM spool_positions")

@@ -65,9 +65,11 @@ def next_archive_guess(
     `tried` are its pages that this run tried, `url` the next one to try. One that is not there ends the form: the site
     has no such pages. `guesses` have been made in this domain and run.
     """
+    if any(member.state == PageState.QUEUED for member in tried):
+        return None  # it is outstanding
     for member in tried:
         reason = end_of(member, (), missing)
-        if reason is not None and member.state != PageState.QUEUED:
+        if reason is not None:
             return End(reason)
     if url is None:
         return None

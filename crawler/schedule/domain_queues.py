@@ -80,6 +80,10 @@ class DomainQueues:
         """Does any domain wait for a window, or to be tried again?"""
         return bool(self.waiting or self.wanting_more or self._held_back)
 
+    def names(self) -> set[str]:
+        """Every domain with pages to visit."""
+        return {*self.active, *self._held_back, *self.waiting.names()}
+
     def clear(self) -> None:
         self.active.clear()
         self.waiting.clear()

@@ -4,12 +4,16 @@ Guesses are made where the run would end: all links have been followed then, in 
 same however the crawl went, and links never wait for guesses. One guess of a domain is outstanding at a time: the finds
 of two lists of a site do not depend on which of them came first. Every guess and every end is recorded, and the next
 decision waits until the map has applied it.
+
+A run that lasts longer than a day does not wait for its end with archives: from then on they are tried in every domain
+that has nothing else to visit. What is found then depends on time, and is recorded like everything that does.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from crawler.database.frontier import Frontier
 from crawler.database.known_lists import (
@@ -25,15 +29,16 @@ from crawler.database.missing_prints import MissingPrints
 from crawler.model.origins import Origin
 from crawler.model.records import GuessEvent, changed
 from crawler.model.settings import Config
-from crawler.model.urls import domain_of, normalize
 from crawler.rules.list_guess import End, Guess, next_archive_guess, next_guess
-from crawler.rules.lists import Classifier, DomainClass
+from crawler.rules.lists import Classifier
 from crawler.rules.page_rules import PageRules
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.log import BEGINNING
 
 log = logging.getLogger("sumi.scheduler")
+
+Wish = tuple[Origin, KnownList, Guess | End]
 
 
 class PageGuesses:
@@ -53,43 +58,49 @@ class PageGuesses:
 
     def decide(self, run: int) -> bool:
         """Record what the map asks for. True: something was decided; False: there is nothing to try."""
+        missing = MissingPrints(self._frontier, run)
         busy: set[str] = set()  # domains that have had their guess
-        ends = 0
-        for way, known, found in self._wishes(run, busy):
+        return self._record(chain(self._lists(run, busy, missing), self._archives(run, busy, missing)), run, busy)
+
+    def decide_archives(self, run: int, busy: set[str]) -> bool:
+        """The same for archives alone, while the run has other things to do, but none in the domains concerned.
+
+        `busy` are domains with pages to visit. This depends on time: it is for runs that do not end soon.
+        """
+        return self._record(self._archives(run, busy, MissingPrints(self._frontier, run)), run, busy)
+
+    def _record(self, wishes: Iterable[Wish], run: int, busy: set[str]) -> bool:
+        has_decided = False
+        for way, known, found in wishes:
             event = GuessEvent(run, known.domain, now_text(), "ended", way, known.form)
             if isinstance(found, Guess):
                 busy.add(known.domain)
                 event = changed(event, event="guessed", wire=found.wire)
                 log.debug("trying %s, which no link leads to", found.wire)
             else:
-                ends += 1
                 event = changed(event, reason=found.reason)
             self._decisions.record(event)
-        return bool(busy or ends)
+            has_decided = True
+        return has_decided
 
-    def _wishes(self, run: int, busy: set[str]) -> Iterator[tuple[Origin, KnownList, Guess | End]]:
-        """Every list, then every form of archives, with what to do about it; none of domains that are busy by then."""
+    def _lists(self, run: int, busy: set[str], missing: MissingPrints) -> Iterator[Wish]:
+        """Every list with what to do about it; none of domains that are busy by then."""
         settings, frontier = self._settings, self._frontier
-        missing = MissingPrints(frontier, run)
         for known in open_lists(frontier, run) if settings.pagination == "speculate" else ():
             if known.domain not in busy:
                 members, firsts = members_of(frontier, known.rule, run), firsts_of(frontier, known.rule, run)
-                found = next_guess(members, firsts, known.guesses, settings.max_list_guesses, missing.of(known.domain))
+                limit, prints = settings.max_list_guesses, missing.of(known.domain)
+                found = next_guess(members, firsts, known.guesses, limit, prints)
                 if found is not None:
-                    yield Origin.SPECULATED, known, self._within_rules(found)
+                    yield Origin.SPECULATED, known, found
+
+    def _archives(self, run: int, busy: set[str], missing: MissingPrints) -> Iterator[Wish]:
+        """The same for every form of archives."""
+        settings, frontier = self._settings, self._frontier
         for known in open_archives(frontier, run) if settings.archives else ():
             if known.domain not in busy:
                 tried, url = tried_of(frontier, known.rule, run), next_archive(frontier, known.rule, run)
-                found = next_archive_guess(
-                    tried, url, known.guesses, settings.max_archive_pages, missing.of(known.domain)
-                )
+                limit, prints = settings.max_archive_pages, missing.of(known.domain)
+                found = next_archive_guess(tried, url, known.guesses, limit, prints)
                 if found is not None:
-                    yield Origin.ARCHIVE, known, self._within_rules(found)
-
-    def _within_rules(self, found: Guess | End) -> Guess | End:
-        """A page that is out of scope, or outside of the part of its site that is quality, would never be visited."""
-        if isinstance(found, End):
-            return found
-        key, domain = normalize(found.wire, self._tracking), domain_of(found.wire)
-        is_inside = self._classifier.classify(domain).class_of(key) is DomainClass.QUALITY
-        return found if is_inside and self._rules.scope_rule(key, domain) is None else End("out-of-scope")
+                    yield Origin.ARCHIVE, known, found

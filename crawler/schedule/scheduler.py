@@ -37,6 +37,7 @@ from crawler.schedule.limit_counts import LimitCounts
 from crawler.schedule.order_taker import OrderTaker
 from crawler.schedule.page_guesses import PageGuesses
 from crawler.schedule.run_keeper import RunKeeper
+from crawler.workspace.clock import seconds_since
 from crawler.workspace.control import REPLACED, StageControl
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import BEGINNING
@@ -51,6 +52,8 @@ _AWAY = 0.25  # seconds between steps while waiting for something that must come
 _CHECK_EVERY = 5.0  # seconds between comparisons with the table, in case a hint was lost
 _LOST_AFTER = 10.0  # seconds without progress before a domain is examined; doubled by each fruitless release
 _WINDOWS_A_STEP = 64
+_ARCHIVES_AFTER = 86_400.0  # seconds of a run; before that they wait for its end, so that no order of visits matters
+_ARCHIVES_EVERY = 60.0  # seconds between looks for archives to try
 
 
 class Scheduler:
@@ -72,6 +75,7 @@ class Scheduler:
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
+        self._archives_at = 0.0
         self._has_said_why_waiting = False
 
     @property
@@ -107,6 +111,7 @@ class Scheduler:
             if not self._queues.is_empty:
                 if self._cooling.are_all_that_is_left(self._queues):
                     self._cooling.close_domains(self._queues, self._runs.number)
+                self._try_archives(now)
                 return _IDLE
             if self._limits.has_barred:
                 self._runs.interrupt(self._limits.reached_domains())
@@ -153,6 +158,12 @@ class Scheduler:
         is_due = self._has_queues and self._queues.next_domain() is not None and not self._limits.has_any
         return Work(self.released, is_due)
 
+    def _try_archives(self, now: float) -> None:
+        """In a run that lasts longer than a day, those of domains that have nothing else to visit."""
+        if self._config.discovery.archives and now >= self._archives_at and self._guesses.are_applied():
+            self._archives_at = now + _ARCHIVES_EVERY
+            self._guesses.decide_archives(self._runs.number, self._queues.names())
+
     def _outstanding(self) -> int:
         return sum(domain.job_count for domain in self._queues.active.values())
 
@@ -191,6 +202,8 @@ class Scheduler:
         self._orders.begin()
         self._has_queues = True
         self._checked_at = now
+        age = seconds_since(self._frontier.started_at(self._runs.number))
+        self._archives_at = now + max(0.0, _ARCHIVES_AFTER - age)
         if self._limits.has_any:
             run = self._runs.number
             is_renewed = self._runs.is_renewed and not self._has_limits_begun

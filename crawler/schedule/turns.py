@@ -26,6 +26,9 @@ class Turns:
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
+    def names(self) -> set[str]:
+        return set(self._places)
+
     def offer(self, name: str, priority: int) -> None:
         """Put a domain in line. A better priority moves it forward, a worse one changes nothing."""
         place = self._places.get(name)

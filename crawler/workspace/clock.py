@@ -31,6 +31,15 @@ def now_text() -> str:
     return f"{_second(seconds)}.{milliseconds:03d}Z"
 
 
+def seconds_since(text: str | None) -> float:
+    """Seconds by the wall clock since a time that `now_text` wrote; 0 if there is none, or it is still to come."""
+    try:
+        since = datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        since = None
+    return 0.0 if since is None else max(0.0, time.time() - since)
+
+
 @lru_cache(maxsize=1)
 def _second(since_1970: int) -> str:
     """A second as text: most of `now_text`'s cost. Cached, because hundreds of records are written in one second."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
-from crawler.model.records import Feed, Job, dump
-from crawler.model.settings import Config
+from crawler.model.records import Feed, GuessEvent, Job, dump
+from crawler.model.settings import Config, DiscoverySettings
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, end_of, segment_path, segments
 from tests.crawler.schedule.scheduling import Map, jobs, restart, start
@@ -187,3 +189,29 @@ def test_a_visit_under_way_is_not_released_again(config: Config, map_: Map, work
     for _ in range(10):
         stage.step(60)
     assert stage.scheduler.released == 1
+
+
+def test_a_run_of_more_than_a_day_tries_archives_of_domains_that_have_nothing_else_to_visit(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    config = replace(config, discovery=DiscoverySettings(archives=True))
+    map_.add("https://a.test/")  # the run is not over
+    for name in ("quiet.test", "busy.test"):
+        number = map_.domain(name)
+        map_.db.execute("UPDATE domain_states SET class = 'quality', run = 1 WHERE id = ?", (number,))
+        map_.db.execute(
+            "INSERT INTO archive_rules (id, form, domain_id, first_run, last_run) VALUES (?1, ?2, ?1, 1, 1)",
+            (number, f"https://{name}/{{year}}"),
+        )
+        map_.db.execute(
+            "INSERT INTO archive_pages (id, url, rule_id, run, page_id) VALUES (?1, ?2, ?1, 1, NULL)",
+            (number, f"https://{name}/2019"),
+        )
+    map_.add("https://busy.test/")
+    stage = start(config, map_)
+    stage.step(86_000)
+    assert map_.take_in() == []
+    stage.step(500)
+    (guess,) = map_.take_in()
+    assert isinstance(guess, GuessEvent)
+    assert (guess.event, guess.way, guess.wire) == ("guessed", "archive", "https://quiet.test/2019")
