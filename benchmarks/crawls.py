@@ -20,7 +20,7 @@ from crawler.demo.server import Served
 
 @dataclass(frozen=True, slots=True)
 class CrawlOptions:
-    """The keys of [crawler] that the benchmarks set. Times in milliseconds."""
+    """The keys that the benchmarks set. Times in milliseconds."""
 
     minimum_time_on_page: int = 100
     max_concurrent_pages_open: int = 100
@@ -28,6 +28,7 @@ class CrawlOptions:
     max_active_domains: int = 1000
     workers: int = 0
     max_depth: int = 10
+    keeps_html: bool = False  # [store] html
 
 
 @dataclass(slots=True)
@@ -75,6 +76,8 @@ minimum-time-on-page = {options.minimum_time_on_page}
 max-domain-requests = {options.max_domain_requests}
 max-active-domains = {options.max_active_domains}
 workers = {options.workers}
+[store]
+html = {str(options.keeps_html).lower()}
 [user-agent]
 contact-email = "bench@bench.test"
 [output]

@@ -186,7 +186,13 @@ class Bench:
             def run(folder: Path) -> CrawlFigures:
                 return crawl(folder, server, lists, options)
 
-            runs, found["loop"] = self._by_turns(run, layout.urls(), server, rounds)
+            def run_and_keep(folder: Path) -> CrawlFigures:
+                return crawl(folder, server, lists, replace(options, keeps_html=True))
+
+            runs, found["loop"], keeping = self._by_turns(run, layout.urls(), server, rounds, run_and_keep)
+            for one in keeping:
+                self._agree(one, layout, f"the pipeline with the store in {self._folder.name}")
+            found["store"] = summary_of(keeping)
             for one in runs:
                 self._agree(one, layout, f"the pipeline in {self._folder.name}")
             found["pipeline"] = summary_of(runs)
@@ -208,7 +214,7 @@ class Bench:
             def run(folder: Path) -> CrawlFigures:
                 return crawl(folder, server, terrain_lists(shape), options)
 
-            runs, loop = self._by_turns(run, urls, server, 1)
+            runs, loop, _ = self._by_turns(run, urls, server, 1)
             if runs[0].pages != len(urls):
                 self._mistakes.append(f"old terrain: {runs[0].pages:,} pages processed, {len(urls):,} there are")
             task = {"start": [f"https://{HUB}/"], "suffix": ".bench.test"}
@@ -223,17 +229,24 @@ class Bench:
         }
 
     def _by_turns(
-        self, run: Crawl, urls: list[str], server: WebServer, rounds: int
-    ) -> tuple[list[CrawlFigures], dict[str, Any]]:
-        """Loop, pipeline, loop, pipeline, loop: a machine that grows busy or quiet meanwhile favours neither."""
+        self, run: Crawl, urls: list[str], server: WebServer, rounds: int, run_and_keep: Crawl | None = None
+    ) -> tuple[list[CrawlFigures], dict[str, Any], list[CrawlFigures]]:
+        """Loop, pipeline, loop, pipeline, loop: a machine that grows busy or quiet meanwhile favours neither.
+
+        With `run_and_keep`, each crawl is followed by one with the store on.
+        """
         loops = [self._loop(urls, server)]
-        runs = []
+        runs, keeping = [], []
         for number in range(1, rounds + 1):
             self._steps.say("The pipeline: sumi-ripple crawl")
             runs.append(run(self._folder / f"pipeline-{number}"))
             self._steps.say(f"  {runs[-1].pages:,} pages in {runs[-1].seconds:.1f} s, {runs[-1].rate:.0f} pages/s")
             loops.append(self._loop(urls, server))
-        return runs, loops_of(loops)
+            if run_and_keep is not None:
+                self._steps.say("The pipeline with [store] html = true")
+                keeping.append(run_and_keep(self._folder / f"keeping-{number}"))
+                self._steps.say(f"  {keeping[-1].seconds:.1f} s, {keeping[-1].rate:.0f} pages/s")
+        return runs, loops_of(loops), keeping
 
     def _loop(self, urls: list[str], server: WebServer) -> tuple[BareResult, float]:
         self._steps.say(f"The bare loop: {len(urls):,} pages")

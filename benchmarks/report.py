@@ -12,6 +12,7 @@ TARGET_LOOP, TARGET_SCRAPY = 1.0, 14.0
 TARGET_FIRST, TARGET_ALL, TARGET_END = 1.0, 2.5, 2.0  # seconds
 TARGET_FETCHER = 150.0  # MB
 TARGET_REPLAY = 900.0  # results/s
+TARGET_STORE = 1.15  # CPU a page with the store over without it, syncs included
 OLD_LOOP, OLD_SCRAPY = 0.65, 15.0  # on the old terrain, the targets that earlier versions were held to
 OLD_LOOP_CPU = 0.60  # there, the ratio of CPU a page before real pages were measured; other work blurs it less
 TERRAINS = {"real": "Real pages", "made": "Pages drawn like them", "old": "The old terrain"}
@@ -91,6 +92,11 @@ def speed_rows(name: str, found: dict[str, Any]) -> list[Row]:
     cost = max(ours["cpu_ms_total"], 0.001)
     aim_cpu = (f">= {OLD_LOOP_CPU:.2f}", verdict(loop["cpu_ms"] / cost >= OLD_LOOP_CPU)) if old else ("", "")
     rows.append(("  CPU a page, the bare loop's over ours", f"{loop['cpu_ms'] / cost:.2f}", *aim_cpu))
+    if "store" in found:
+        more = found["store"]["cpu_ms_total"] / cost
+        rows.append(("pipeline with [store] html = true", f"{found['store']['rate']:.0f} pages/s", "", ""))
+        judged = (f"<= {TARGET_STORE:.2f}", verdict(more <= TARGET_STORE))
+        rows.append(("  CPU a page, with the store over without", f"{more:.2f}", *judged))
     for form, peer in found.get("scrapy", {}).items():
         cpu = peer["cpu_ms"] / cost
         ratio, aim = ours["rate"] / peer["rate"], OLD_SCRAPY if old else TARGET_SCRAPY

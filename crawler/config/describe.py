@@ -77,7 +77,16 @@ def _page_rules(config: Config) -> list[str]:
     for cap in config.caps:
         per = f" for each {cap.per}" if cap.per else ""
         lines.append(f"  cap {cap.name}: {counted(cap.max_pages, 'page')} a run{per}")
-    return lines
+    return lines + _kept(config)
+
+
+def _kept(config: Config) -> list[str]:
+    """What is kept of pages besides the map."""
+    kinds = {"pages": config.store.html, "nearly equal texts": config.store.near_duplicates}
+    kept = ", ".join(word for word, is_on in kinds.items() if is_on)
+    fields = cut(", ".join(dict.fromkeys(rule.name for rule in config.extract)), 80)
+    words = [f"{name}: {text}" for name, text in (("kept", kept), ("fields", fields)) if text]
+    return [f"  {' · '.join(words)}"] if words else []
 
 
 def _besides_links(config: Config) -> str:

@@ -42,6 +42,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _DIRECTIVES_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NOFOLLOW = frozenset({"nofollow", "none"})
 _NOARCHIVE = frozenset({"noarchive"})
+_BLANKS = b"\t\n\v\f\r "
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,5}")
 
 
@@ -138,7 +139,8 @@ def extract(
 def _facts(
     data: bytes, page: Scan, metas: list[tuple[str, str]], agent: str | None, *, is_xml: bool, wants_simhash: bool
 ) -> Facts:
-    words = page.text[:LONGEST_HASHED_TEXT].split()
+    shown = page.text[:LONGEST_HASHED_TEXT]
+    letters = shown.translate(None, _BLANKS)  # without blanks: markup inside of words does not count
     canonical = None if page.canonical is None else page.canonical.strip(_OUTSIDE)
     heading = link_text(data, *page.heading, is_xml=is_xml, longest=LONGEST_HEADING) if page.heading else None
     return Facts(
@@ -147,8 +149,8 @@ def _facts(
         canonical=canonical if canonical and len(canonical) <= LONGEST_HREF else None,
         heading=heading or None,
         noarchive=_says(_NOARCHIVE, metas, agent),
-        text_hash=hashlib.blake2b(b" ".join(words), digest_size=16).hexdigest() if words else None,
-        simhash=simhash(words) if wants_simhash else None,
+        text_hash=hashlib.sha256(letters).hexdigest()[:32] if letters else None,
+        simhash=simhash(shown.split()) if wants_simhash else None,
     )
 
 

@@ -73,6 +73,12 @@ def test_a_figure_beyond_its_target_is_told(change: dict[str, Any], row: str) ->
     assert verdicts(figures(**change))[row] == "NOT MET"
 
 
+def test_a_store_that_costs_too_much_is_told() -> None:
+    row = "  CPU a page, with the store over without"
+    assert verdicts(figures() | {"store": {"cpu_ms_total": 4.4, "rate": 480.0}})[row] == "met"
+    assert verdicts(figures() | {"store": {"cpu_ms_total": 4.7, "rate": 480.0}})[row] == "NOT MET"
+
+
 def test_a_slow_replay_and_another_digest_are_told() -> None:
     found = figures() | {"replay": {"results": 10, "rate": 899.0, "equal": False}}
     assert verdicts(found)["replay"] == "NOT MET"

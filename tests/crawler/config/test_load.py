@@ -24,6 +24,7 @@ from crawler.model.settings import (
     Config,
     CrawlerSettings,
     DiscoverySettings,
+    ExtractRule,
     GarbageRule,
     LimitSettings,
     LogSettings,
@@ -949,3 +950,58 @@ def test_settings_of_validation_count_in_hashes_once_they_are_changed() -> None:
     sign = dataclasses.replace(plain, garbage=(GarbageRule("x", text="y"),))
     assert len({each.config_hash for each in (plain, follow, learn, sign)}) == 4
     assert follow.map_hash != plain.map_hash == learn.map_hash == sign.map_hash
+
+
+# -- the store and users' own fields -----------------------------------------------------------------------
+
+
+SITE = quality("a.test", '["https://a.test/"]')
+
+
+def test_the_store_and_fields_are_read(read: Any) -> None:
+    config = read(
+        SITE
+        + '[store]\nhtml = true\nfile-mode = "0640"\nnear-duplicates = true\n'
+        + '[[page-type]]\nname = "post"\npattern = "/blog/"\n'
+        + '[[extract]]\nname = "author"\nselector = "span.author"\ndomain = "*.Example.com"\npage-type = "post"\n'
+        + '[[extract]]\nname = "date"\nselector = "//time/@datetime"\n'
+    )
+    assert config.store == StoreSettings(html=True, file_mode="0640", near_duplicates=True)
+    assert config.extract == (
+        ExtractRule("author", "span.author", "*.example.com", "post"),
+        ExtractRule("date", "//time/@datetime"),
+    )
+    assert "kept: pages, nearly equal texts · fields: author, date" in describe(config)
+    assert recorded_settings.restored(recorded_settings.flat(config), config) == dataclasses.replace(
+        config, store=dataclasses.replace(config.store, file_mode="0600")
+    )
+
+
+def test_a_config_without_store_and_fields_has_the_hashes_that_it_had(read: Any) -> None:
+    plain = read(SITE)
+    assert plain.config_hash == read(SITE + '[store]\nfile-mode = "0644"\n').config_hash
+    kept = read(SITE + "[store]\nhtml = true\n")
+    assert kept.config_hash != plain.config_hash
+    assert kept.map_hash == plain.map_hash, "what is kept decides nothing on the map"
+
+
+@pytest.mark.parametrize(
+    ("entry", "mistake"),
+    [
+        ('[store]\nhtml = "yes"\n', "store.html"),
+        ("[store]\nfile-mode = 640\n", "store.file-mode"),
+        ('[store]\nfile-mode = "0777"\n', "store.file-mode"),
+        ('[[extract]]\nselector = "p"\n', "extract[0].name"),
+        ('[[extract]]\nname = "A b"\nselector = "p"\n', "extract[0].name"),
+        ('[[extract]]\nname = "a"\n', "extract[0].selector"),
+        ('[[extract]]\nname = "a"\nselector = "p["\n', "extract[0].selector"),
+        ('[[extract]]\nname = "a"\nselector = "//p["\n', "extract[0].selector"),
+        ('[[extract]]\nname = "a"\nselector = "p"\ndomain = "a b"\n', "extract[0].domain"),
+        ('[[extract]]\nname = "a"\nselector = "p"\npage-type = "post"\n', "extract[0].page-type"),
+        ('[[extract]]\nname = "a"\nselector = "p"\nxpath = "//p"\n', "extract[0].xpath"),
+    ],
+)
+def test_a_mistake_in_store_or_fields_is_named(read: Any, entry: str, mistake: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(SITE + entry)
+    assert [found.path for found in caught.value.mistakes] == [mistake]
