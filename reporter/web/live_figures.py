@@ -10,11 +10,13 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from crawler.observe.alert_state import read_alerts
 from crawler.observe.left_words import left_facts
 from crawler.observe.live_text import Rate
 from crawler.observe.processes import observe
@@ -89,6 +91,7 @@ class LiveFigures:
             if snapshot.run
             else None,
             "flags": list(snapshot.flags),
+            "alerts": [asdict(alert) for alert in read_alerts(self._workspace)],
             "network": {
                 "is_waiting": snapshot.network.is_waiting,
                 "since": snapshot.network.since or None,

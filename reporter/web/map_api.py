@@ -325,16 +325,20 @@ def _domain_levels(face: Face, about: ChosenMap, query: GraphQuery) -> dict[str,
     if query.against is None:
         level = face.prepared.get(name, tagged, lambda: domain_level.domain_level(config, about.path, most))
     else:
-        before = chosen(face, query.against)
-        stamp = f"{tagged} {before.stamp}"
-        level = face.prepared.get(f"{name} {before.path}", stamp, lambda: _difference(face, before, about, most))
+        runs = query.against, about.run
+        if runs[0] == runs[1]:
+            raise Problem(422, "same-run", "give two different runs")
+        recorded_runs(face.database).find(runs[0])
+        level = face.prepared.get(f"{name} {runs}", tagged, lambda: _difference(face, runs, most))
     return community_level.community_level(level) if query.level == "communities" else level
 
 
-def _difference(face: Face, before: ChosenMap, after: ChosenMap, most: int) -> dict[str, Any]:
-    levels = [domain_level.domain_level(face.config, each.path, most) for each in (before, after)]
-    names = [{row.domain for row in survey(each.path, in_full=False).domains} for each in (before, after)]
-    return run_difference.difference(levels[0], levels[1], names[0], names[1])
+def _difference(face: Face, runs: tuple[int, int], most: int) -> dict[str, Any]:
+    """Two runs as one. The live map remembers domains and links of earlier runs, so both are maps of single runs."""
+    with face.replays:
+        maps = [face.tools.map_of_run(face.config, run) for run in runs]
+    before, after = (domain_level.domain_level(face.config, path, most) for path in maps)
+    return run_difference.difference(before, after, *(domain_level.known_domains(path) for path in maps))
 
 
 class LinksQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}):

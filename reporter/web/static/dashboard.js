@@ -72,9 +72,19 @@ function showLive(sample) {
     link("on the wire", number(figures.in_flight), "#work"),
     size ? link("read", bytes(size), "/domains") : "",
   );
+  showAlerts(sample.alerts || []);
   showActions(sample, isAtWork, isPaused);
   showStages(sample);
   showWork(sample);
+}
+
+function showAlerts(alerts) {
+  const place = byId("alerts");
+  const state = JSON.stringify(alerts);
+  if (place.dataset.state === state) return; // a screen reader says them once
+  place.dataset.state = state;
+  put(place, ...alerts.map((alert) => make("div", { class: "notice is-warn", role: "alert" },
+    make("p", {}, make("strong", {}, ...shown(alert.name)), ": ", ...shown(alert.words), make("span", { class: "muted" }, ` since ${moment(alert.since)}`)))));
 }
 
 const statusWord = (status) => ({ running: "is under way", completed: "is complete", interrupted: "was interrupted" }[status] || status);
@@ -155,10 +165,6 @@ async function showFigures() {
     ({ label: shown(slug), value, href: `/pages?${new URLSearchParams({ error: slug })}`, tone: "is-bad" })), "Nothing has failed."));
   put(byId("codes"), ...list("Status codes", sorted(stats.status_codes).map(([code, value]) =>
     ({ label: code, value, href: `/pages?${new URLSearchParams({ status: code })}`, tone: code >= 400 ? "is-bad" : "" })), "No answer has come in yet."));
-  if (stats.alerts?.length) {
-    put(byId("alerts"), ...stats.alerts.map((alert) => make("div", { class: `notice ${alert.severity === "critical" ? "is-bad" : "is-warn"}`, role: "alert" },
-      make("p", {}, make("strong", {}, ...shown(alert.name)), ": ", ...shown(alert.words || alert.detail || ""), alert.since ? make("span", { class: "muted" }, ` since ${moment(alert.since)}`) : ""))));
-  } else put(byId("alerts"));
 }
 
 async function showRates() {
