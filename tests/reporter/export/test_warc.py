@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.model.records import PageResult, RunEvent, changed
+from crawler.model.records import Exchange, PageResult, RunEvent, changed
 from crawler.model.settings import Config, StoreSettings
 from crawler.store.file_store import FileStore, open_store
 from reporter.export.graph import ExportError
@@ -29,6 +29,7 @@ HEADERS = {
     "set-cookie": "secret=1",
     "x-odd": "a\r\nWARC-Type: forged",
 }
+CONFIRMED = (Exchange(1, 2, "GET", "www.a.test", 304, 5, "a.test"),)
 FIRST, SECOND = b"<title>one</title>\r\n\r\nWARC/1.1", b"<title>two</title>"
 
 
@@ -40,7 +41,7 @@ def visit(store: FileStore, run: int, path: str, body: bytes, **members: Any) ->
         "a.test",
         f"2025-01-0{run}T10:00:00.5{run}0Z",
         "processed",
-        status=members.pop("status", 200),
+        status=200,
         content_type="text/html; charset=utf-8",
         bytes=len(body),
         content_hash=store.put(body),
@@ -66,7 +67,7 @@ def exported(config: Config, tmp_path: Path) -> tuple[ExportedWarc, Path]:
     write(config, "fetcher-01", [first, visit(store, 1, "y", SECOND), first])
     other = visit(store, 2, "z", b"<title>three</title>", answered_by="https://a.test/z")
     plain = changed(visit(store, 2, "plain", b""), stored=False, content_hash=None)
-    write(config, "fetcher-02", [visit(store, 2, "x", FIRST, status=304), visit(store, 2, "y", SECOND), other])
+    write(config, "fetcher-02", [visit(store, 2, "x", FIRST, ledger=CONFIRMED), visit(store, 2, "y", SECOND), other])
     write(config, "fetcher-03", [gone, plain])
     target = tmp_path / "out.warc.gz"
     return export_warc(config, store, target, "Sumi-Ripple/1.0"), target
@@ -107,6 +108,7 @@ def test_a_304_and_a_page_that_was_sent_again_have_their_own_profiles(exported: 
         "server-not-modified",
         "identical-payload-digest",
     ]
+    assert [record.http_headers.get_statuscode() for record in revisits] == ["304", "200"]
     assert [head("WARC-Refers-To-Target-URI") for head in heads] == ["https://www.a.test/x", "https://www.a.test/y"]
     assert [head("WARC-Refers-To-Date") for head in heads] == ["2025-01-01T10:00:00.510Z"] * 2
 
