@@ -14,6 +14,8 @@ makes outages longer, and the first one of each round at least two thirds of tha
 
 With `--discovery` the terrain is one of sitemaps in parts, lists and archives (`discovery.py`), and the deaths from
 inside fall on the writes of what was read of a sitemap and of what was decided about a guess.
+
+With `--reloads` the crawl reads its config again before every death from outside: deaths fall into the middle of that.
 """
 
 from __future__ import annotations
@@ -113,6 +115,16 @@ class Crawl:
                 return
         self.deaths[whom] += 1
 
+    def reload(self, number: int) -> None:
+        """Let the crawl read a config that differs in a setting which decides nothing. Stages end and start for it."""
+        assert self.process is not None
+        lines = [line for line in self.config.read_text().splitlines() if not line.startswith("max-idle-connections")]
+        at = lines.index("[network]") + 1
+        self.config.write_text("\n".join([*lines[:at], f"max-idle-connections = {number}", *lines[at:]]) + "\n")
+        if is_crawling(self.process.pid):  # before that a SIGHUP would end it
+            os.kill(self.process.pid, signal.SIGHUP)
+            self.deaths["reload"] += 1
+
     def clean_up(self) -> None:
         """End whatever of this crawl is left, by its process group, which this harness made."""
         if self.process is not None:
@@ -121,6 +133,11 @@ class Crawl:
             except ProcessLookupError:
                 pass
             self.process.wait()
+
+
+def is_crawling(supervisor: int) -> bool:
+    """Has it started its stages, and so its handlers of signals?"""
+    return len(stages_of(supervisor)) > 1
 
 
 def stages_of(supervisor: int) -> list[int]:
@@ -169,6 +186,7 @@ class Plan:
     network: FailingNetwork | None = None
     longest: float = 5.0  # seconds of an outage
     has_discovery: bool = False
+    has_reloads: bool = False
 
     def write_config(self, folder: Path) -> Path:
         config = (write_discovery_config if self.has_discovery else write_demo_config)(folder, self.served, LIMITS)
@@ -200,6 +218,9 @@ def crawl_under_torture(folder: Path, plan: Plan, chance: random.Random, inside:
             try:
                 code = crawl.process.wait(chance.uniform(0.3, plan.longest / 2) if outside else 30)
             except subprocess.TimeoutExpired:
+                if outside and plan.has_reloads:
+                    crawl.reload(chance.randrange(100, 1000))
+                    time.sleep(chance.uniform(0, 0.5))
                 if outside:
                     crawl.kill_something(chance)
                     outside -= 1
@@ -283,6 +304,7 @@ def torture(
     with_outages: bool = False,
     longest: float = 5.0,
     has_discovery: bool = False,
+    has_reloads: bool = False,
     say: Callable[[str], None] = print,
 ) -> int:
     """All rounds; returns the number of deaths. Raises AssertionError at the first map that differs."""
@@ -293,7 +315,7 @@ def torture(
         base = Path(name)
         with serve_terrain(terrain, base / "server", log=True) as served:
             network = FailingNetwork(served.port, base / "no-names") if with_outages else None
-            plan = Plan(served, network, longest, has_discovery)
+            plan = Plan(served, network, longest, has_discovery, has_reloads)
             if not has_discovery:
                 crawl_under_torture(base / "warm-up", plan, chance, 0, 0)
             before = len(served.requests())
@@ -348,6 +370,7 @@ def main() -> None:
     parser.add_argument("--outages", action="store_true")
     parser.add_argument("--longest", type=float, default=5.0, help="seconds of an outage")
     parser.add_argument("--discovery", action="store_true")
+    parser.add_argument("--reloads", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}")
@@ -357,6 +380,7 @@ def main() -> None:
         with_outages=chosen.outages,
         longest=chosen.longest,
         has_discovery=chosen.discovery,
+        has_reloads=chosen.reloads,
     )
 
 
