@@ -137,6 +137,10 @@ _command(
     epilog="\b\nExample:\n  sumi-ripple metrics my.toml --output /var/lib/node_exporter/crawler.prom",
 )(map_commands.metrics)
 _command(
+    short_help="Show and repeat what hooks sent.",
+    epilog="\b\nExamples:\n  sumi-ripple hooks my.toml\n  sumi-ripple hooks my.toml --test",
+)(map_commands.hooks)
+_command(
     name="check-url",
     short_help="Show what the config would do with URLs.",
     epilog="\b\nExample:\n  sumi-ripple check-url https://example.com/page https://b.example/ my.toml",

@@ -386,6 +386,50 @@ def metrics(
         raise UsageError(f"{output} cannot be written: {problem.strerror or problem}") from None
 
 
+def hooks(
+    config: ConfigArgument,
+    resend: Annotated[
+        int | None, typer.Option("--resend", metavar="N", min=1, help="Send delivery N again.", show_default=False)
+    ] = None,
+    test: Annotated[bool, typer.Option("--test", help="Send a test event to every hook.")] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show what [[hook]] sent: the last deliveries, with their answers. Exit code 1 if one that was sent now failed."""
+    from dataclasses import asdict
+
+    import orjson
+
+    from crawler.hooks.delivery import HookSender
+    from crawler.hooks.outbox import Outbox
+    from crawler.workspace.opening import open_workspace
+
+    loaded = load_config(config, workspace)
+    opened = open_workspace(loaded.workspace)
+    outbox, sent = Outbox(opened), []
+    if (test or resend is not None) and not loaded.hooks:
+        raise UsageError(f"{config} has no [[hook]]")
+    if test or resend is not None:
+        opened.prepare()
+        if resend is not None and outbox.again(resend) is None:
+            raise UsageError(f"there is no delivery {resend}; `sumi-ripple hooks {config}` lists the last ones")
+        if test:
+            outbox.put(loaded.hooks, "test", {"words": "a test of the hook"})
+        sent = HookSender(loaded, opened).send_pending()
+    found = outbox.deliveries()
+    if as_json:
+        shape = {"v": 1, "kind": "hooks", "deliveries": [asdict(each) for each in found]}
+        typer.echo(orjson.dumps(shape).decode())
+    else:
+        for each in found[-20:]:
+            words = f"  {each.answer}" if each.answer else ""
+            show(f"{each.number:>6}  {each.at}  {each.event:<14} {each.hook}  {each.state}{words}")
+        if not found:
+            show("Nothing has been sent.")
+    if any(each.state != "delivered" for each in sent):
+        raise typer.Exit(1)
+
+
 def check_url(
     words: Annotated[
         list[str],

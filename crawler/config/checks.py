@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any
 
@@ -283,6 +283,61 @@ def rule_name(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_NAME or not _SLUG.fullmatch(value):
         raise Bad('a name of small letters, digits and hyphens, like "issue-list"')
     return value
+
+
+USUAL_EVENTS = (
+    *("run-finished", "run-failed", "limit-reached", "alert-raised", "alert-cleared"),
+    *("outage-begun", "outage-over"),
+)
+_LEAST_SECRET = 16  # characters
+
+
+def hook_events(value: Any) -> tuple[str, ...]:
+    """Events that a hook is told of."""
+    if not isinstance(value, list) or not value or any(each not in USUAL_EVENTS for each in value):
+        raise Bad(f"a list of events: {', '.join(USUAL_EVENTS)}")
+    return tuple(dict.fromkeys(value))
+
+
+def hook_url(value: Any) -> str:
+    """Where a hook is posted to."""
+    allowed = 'an http or https URL, like "https://example.com/hooks/crawl"'
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")) or _has_userinfo(value):
+        raise Bad(f"{allowed}, without user name and password")
+    if _quietly_key(value) is None or not value.isascii() or not value.isprintable() or " " in value:
+        raise Bad(allowed)
+    return value
+
+
+def hook_secret(value: Any) -> str:
+    """The key of a hook's signature."""
+    if not isinstance(value, str) or len(value) < _LEAST_SECRET or not value.isprintable():
+        raise Bad(f"a secret of at least {_LEAST_SECRET} characters, known to you and the receiver")
+    return value
+
+
+def command(value: Any) -> tuple[str, ...]:
+    """A local command with its arguments."""
+    is_list = isinstance(value, list) and bool(value) and all(isinstance(each, str) and each for each in value)
+    if not is_list or not value[0].startswith("/") or any("\0" in each for each in value):
+        raise Bad('a command as a list, with its whole path, like ["/usr/sbin/sendmail", "-t"]')
+    return tuple(value)
+
+
+def mail_address(value: Any) -> str:
+    if not isinstance(value, str) or not _EMAIL.fullmatch(value):
+        raise Bad('an e-mail address, like "crawler-admin@example.com"')
+    return value
+
+
+def hook_name_of(place: str, taken: Iterable[str]) -> str:
+    """A name for a hook without one: its host or command, with a number where that is taken. URLs may be secrets."""
+    base = (
+        re.sub("[^a-z0-9]+", "-", place.partition("://")[2].partition("/")[0].lower() or place.lower()).strip("-")
+        or "hook"
+    )
+    names = [base, *(f"{base}-{number}" for number in range(2, 1000))]
+    return next(name for name in names if name not in set(taken))
 
 
 def part_path(value: Any) -> str:

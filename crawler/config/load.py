@@ -34,6 +34,7 @@ from crawler.model.settings import (
     EntryNote,
     ExtractRule,
     GarbageRule,
+    HookRule,
     LimitSettings,
     LogSettings,
     NetworkSettings,
@@ -195,6 +196,7 @@ _LISTS = {
     "extract": ("name", "selector", "domain", "page-type"),
     "page-type": ("name", "pattern"),
     "cap": ("name", "pattern", "max-pages", "per"),
+    "hook": ("name", "url", "events", "secret", "command", "to", "from"),
 }
 _UNKNOWN = "an unknown key"
 _MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
@@ -310,6 +312,7 @@ class _Loader:
         garbage = self._garbage(top)
         page_types, caps = self._page_types(top), self._caps(top)
         extract = self._extract(top, {rule.name for rule in page_types})
+        hooks = self._hooks(top)
         output, network = self._output(tables["output"]), self._network(tables["network"])
         revisit = self._revisit(tables["revisit"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
@@ -335,6 +338,7 @@ class _Loader:
             page_types=page_types,
             extract=extract,
             caps=caps,
+            hooks=hooks,
             quality=quality,
             blacklist=blacklist,
             stub=stub,
@@ -574,6 +578,39 @@ class _Loader:
             elif name is not None and pattern is not None and most is not None:
                 rules[name] = CapRule(name, pattern, most, per)
         return tuple(rules.values())
+
+    def _hooks(self, top: dict[str, Any]) -> tuple[HookRule, ...]:
+        rules: dict[str, HookRule] = {}
+        for path, table in self._entries(top, "hook"):
+            events = self._check(checks.hook_events, table.get("events", list(checks.USUAL_EVENTS)), f"{path}.events")
+            if ("url" in table) == ("command" in table):
+                found = "both url and command" if "url" in table else "neither url nor command"
+                self._mistakes.append(Mistake(path, found, "one of them: a POST, or an e-mail to a local command"))
+                continue
+            keys = {"url": checks.hook_url, "secret": checks.hook_secret, "command": checks.command}
+            keys |= {"to": checks.mail_address, "from": checks.mail_address}
+            values: dict[str, Any] = {}
+            for key, check in keys.items():
+                if key == "secret" and key in table:  # a mistake in a secret does not show it
+                    values[key] = self._check_secret(table[key], path)
+                elif key in table or (key in ("to", "from") and "command" in table):
+                    values[key] = self._check(check, table.get(key), f"{path}.{key}")
+            usual = checks.hook_name_of(str(values.get("url") or (values.get("command") or ("",))[0]), rules)
+            name = self._check(checks.rule_name, table["name"], f"{path}.name") if "name" in table else usual
+            if name in rules:
+                self._wrong(f"{path}.name", name, "a name that no other [[hook]] has")
+            elif name is not None and events is not None and None not in values.values():
+                rules[name] = HookRule(
+                    name, events, **{"sender" if key == "from" else key: value for key, value in values.items()}
+                )
+        return tuple(rules.values())
+
+    def _check_secret(self, value: Any, path: str) -> str | None:
+        try:
+            return checks.hook_secret(value)
+        except Bad as problem:
+            self._mistakes.append(Mistake(f"{path}.secret", "something else", str(problem)))
+            return None
 
     def _domain(self, path: str, table: dict[str, Any], part: str = "") -> str | None:
         pattern: str | None = self._check(checks.domain_pattern, table.get("domain"), f"{path}.domain")

@@ -167,6 +167,11 @@ domain = "*.wiki.example"
 # domain = "*.example.com"
 # page-type = "issue"
 
+# [[hook]]                          # tell others of events: a signed POST; or an e-mail, see deploy/mail
+# url = "https://example.com/hooks/crawl"
+# secret = "at least 16 characters" # for its signature: docs/operations.md
+# events = ["run-finished", "run-failed", "alert-raised"]   # without it: these and four more
+
 # [spool]
 # segment-size = 16777216           # bytes
 # results = 0                       # keep the results of this many runs; 0: of all (replay needs them)

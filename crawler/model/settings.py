@@ -268,6 +268,21 @@ class CapRule:
 
 
 @dataclass(frozen=True, slots=True)
+class HookRule:
+    """One [[hook]]: who is told of which events, by a POST to `url` or an e-mail to a command. It is in no hash and no
+    record: it decides nothing, and the secret stays in the file.
+    """
+
+    name: str
+    events: tuple[str, ...]
+    url: str = ""
+    secret: str = field(default="", repr=False)
+    command: tuple[str, ...] = ()
+    to: str = ""
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QualityEntry:
     """One [[quality]]: a pattern and the wire URLs to start from. With a path it is a part of a site."""
 
@@ -315,6 +330,7 @@ class Config:
     page_types: tuple[PageTypeRule, ...] = ()
     extract: tuple[ExtractRule, ...] = ()
     caps: tuple[CapRule, ...] = ()
+    hooks: tuple[HookRule, ...] = ()
     quality: tuple[QualityEntry, ...] = ()
     blacklist: tuple[str, ...] = ()
     stub: tuple[str, ...] = ()

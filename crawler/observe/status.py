@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import closed_domains, open_breakers
 from crawler.model.shown_text import counted, domain_words, size_words
+from crawler.observe.alert_state import read_alerts
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.left_words import left_facts, left_long
 from crawler.observe.live_text import duration
@@ -39,6 +41,7 @@ class Status:
         self.backlog: Backlog = read_backlog(workspace, database)
         self._most_listed = None if is_uncut else _SOME_CLOSED
         self._command = command
+        self.alerts = read_alerts(workspace)
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
         self.breaker_count = 0
@@ -75,6 +78,7 @@ class Status:
                 "open_breakers": self.breaker_count,
                 "breakers": [{"domain": name, "state": state, "detail": why} for name, state, why in self.breakers],
             },
+            "alerts": [asdict(alert) for alert in self.alerts],
             "backlog": {
                 "jobs_bytes": self.backlog.jobs_bytes,
                 "job_domains": self.backlog.job_domains,
@@ -109,7 +113,7 @@ class Status:
 
     def _waiting_lines(self) -> list[tuple[str, str]]:
         snapshot = self.snapshot
-        lines: list[tuple[str, str]] = []
+        lines = [(f"  alert: {alert.name}: {alert.words} (since {alert.since})", "red") for alert in self.alerts]
         for flag in snapshot.flags:
             word, _, stage = flag.partition(".")
             whom = stage or "all stages"

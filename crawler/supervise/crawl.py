@@ -20,6 +20,7 @@ from crawler.config.last_used import (
     require_own_workspace,
     write_last_used,
 )
+from crawler.hooks.delivery import HookSender
 from crawler.model.errors import SumiError
 from crawler.model.settings import Config
 from crawler.observe.live_view import QuietView, choose_view
@@ -114,12 +115,29 @@ def crawl(
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         closing = _Closing(config, close_run)
         outcome, config = (runner or _supervise)(config, workspace, verbosity, closing.begin, load_again)
+        tell_end(config, workspace, outcome)
         if outcome is Outcome.COMPLETED:
             return _close(config, closing.close_run, verbosity)
         _say_stopped(config, close_run, verbosity, outcome)
         return EXIT_CODES[outcome]
     finally:
         role.release()
+
+
+def tell_end(config: Config, workspace: Workspace, outcome: Outcome) -> None:
+    """Tell the hooks how the run ended. A Ctrl-C is no news to who pressed it."""
+    run = read_run(workspace)
+    if not config.hooks or run is None:
+        return
+    hooks = HookSender(config, workspace)
+    facts = {"run": run.number, "status": run.status.value}
+    if outcome is Outcome.COMPLETED and run.status is RunStatus.COMPLETED:
+        hooks.tell("run-finished", {**facts, "words": f"run {run.number} is completed"})
+    elif outcome is Outcome.COMPLETED:
+        hooks.tell("limit-reached", {**facts, "words": f"run {run.number} has reached a limit: {run.reason}"})
+    elif outcome in (Outcome.FAILED, Outcome.BROKEN):
+        hooks.tell("run-failed", {**facts, "words": f"run {run.number} stopped; the log says why"})
+    hooks.finish()
 
 
 def _seed_words(config: Config) -> str:

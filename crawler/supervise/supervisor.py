@@ -23,12 +23,14 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from types import FrameType
 
+from crawler.hooks.delivery import HookSender
 from crawler.model.settings import Config
 from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
 from crawler.pace.gate_record import KILL_REASONS
 from crawler.resilience.stalls import MOST_STALLS
+from crawler.supervise.alert_watch import AlertWatch
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
     INTERRUPT_DEADLINE,
@@ -126,6 +128,7 @@ class Supervisor:
         self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
+        self._alerts = AlertWatch(self.workspace, HookSender(self.config, self.workspace)) if self.owns_run else None
         self._rates = RateWatch(self.workspace, self.config.workspace) if self.owns_run else None
         self._run_before = read_run_text(self.workspace)
 
@@ -146,6 +149,8 @@ class Supervisor:
         finally:
             self._kill_all()
             self._outages.close()
+            if self._alerts is not None:
+                self._alerts.finish()
             if self._rates is not None:
                 self._rates.close()
             for number, handler in previous.items():
@@ -175,6 +180,8 @@ class Supervisor:
         if self._phase is Phase.RUNNING:
             self._watch_network()
             self._watch_stages()
+            if self._alerts is not None:
+                self._alerts.step(time.monotonic())
         if self._interrupted_at is None:  # else their deadline is near, and a mark may take seconds
             self._kill_stuck_fetchers()
         self._judge_exits(time.monotonic())
@@ -207,6 +214,8 @@ class Supervisor:
         if config is None or self.specs_of is None:
             return
         self.config, self.specs = config, self.specs_of(config)
+        if self._alerts is not None:
+            self._alerts.use(config)
         for kind in dict.fromkeys(stage.spec.stage for stage in self._stages):
             old = [stage for stage in self._stages if stage.spec.stage == kind and not stage.is_over]
             new = [spec for spec in self.specs if spec.stage == kind]

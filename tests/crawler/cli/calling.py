@@ -12,7 +12,7 @@ from tests.places import ROOT
 
 COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "replay", "digest", "stats", "explain")
 COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
-COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff", "check-url", "metrics")
+COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff", "check-url", "metrics", "hooks")
 COMMANDS += ("serve", "user", "configure", "reset", "reload")
 COMMANDS += ("backup", "restore", "storage", "prune", "archive", "store")
 
