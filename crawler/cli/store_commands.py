@@ -108,7 +108,7 @@ def verify(config: OptionalConfigArgument = None, workspace: WorkspaceOption = N
     found = verify_store(loaded)
     show(f"{found.blobs:,} stored contents were read; results and map name {found.named:,}")
     if found.forgotten:
-        show(f"{found.forgotten:,} were removed by store forget")
+        show(f"{found.forgotten:,} were removed on purpose (store forget, prune)")
     _list("damaged", [str(problem) for problem in found.damaged])
     _list("missing", [f"{url}: {digest}" for url, digest in found.missing])
     _list("not of the store", [str(path) for path in found.strangers])

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from crawler.database.stored_hashes import hashes_in_map
+from crawler.keep.stored_pages import note_removed
 from crawler.model.records import PageResult
 from crawler.model.removal import Pruning, Removal
 from crawler.model.settings import Config
@@ -88,6 +89,7 @@ def _remove(config: Config, digests: list[str]) -> None:
         )
     role = workspace.take_role("supervisor")
     try:
+        note_removed(config, ((digest, "") for digest in digests))
         open_store(config).remove_all(frozenset(digests))
     finally:
         role.release()

@@ -56,7 +56,7 @@ def page_content(config: Config, key: str, run: int | None = None) -> bytes:
     if not copy.stored:
         raise NotKept(f"{key} was visited in run #{copy.run} without [store] html = true")
     if copy.content_hash in forgotten(config):
-        raise NotKept(f"the content of {key} was removed by `store forget`")
+        raise NotKept(f"the content of {key} was removed (store forget, prune)")
     raise NotKept(f"the content of {key} is missing from {open_store(config).root}")
 
 
@@ -232,7 +232,7 @@ def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
     there = {digest: url for digest, url in meant.items() if store.has(digest)}
     done.shared = len(there.keys() & others)
     going = {digest: url for digest, url in there.items() if digest not in others}
-    _note(config, going.items())
+    note_removed(config, going.items())
     for digest in going:
         done.removed += store.remove(digest)
     if going:
@@ -261,7 +261,8 @@ def forgotten(config: Config) -> set[str]:
     return found
 
 
-def _note(config: Config, going: Iterable[tuple[str, str]]) -> None:
+def note_removed(config: Config, going: Iterable[tuple[str, str]]) -> None:
+    """Note, durably, that these (hash, URL) are about to be removed on purpose."""
     at = now_text()
     lines = [orjson.dumps({"at": at, "hash": digest, "url": url}) for digest, url in going]
     if not lines:
@@ -284,4 +285,15 @@ def _require_rest(config: Config) -> None:
         raise CrawlAtWork(f"a crawl is at work in {config.workspace}; stop it first: sumi-ripple stop")
 
 
-__all__ = ["Findings", "Forgotten", "NotKept", "figures", "forget", "forgotten", "pack", "page_content", "verify"]
+__all__ = [
+    "Findings",
+    "Forgotten",
+    "NotKept",
+    "figures",
+    "forget",
+    "forgotten",
+    "note_removed",
+    "pack",
+    "page_content",
+    "verify",
+]

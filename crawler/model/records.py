@@ -10,6 +10,7 @@ newer program and are ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
@@ -373,6 +374,7 @@ _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
 _WAYS = frozenset({"speculated", "archive"})
 _VALIDITIES = frozenset(word.value for word in Validity)
+_HASH = re.compile(r"[0-9a-f]{64}")  # it is part of a path in the store
 _VERSION = b'{"v":%d,' % VERSION
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
@@ -420,6 +422,8 @@ def parse(line: bytes) -> Record:
             raise RecordError(f"a broken page record: no visit ends as {record.state!r}")
         if record.validation is not None and record.validation not in _VALIDITIES:
             raise RecordError(f"a broken page record: no page is {record.validation!r}")
+        if record.content_hash is not None and _HASH.fullmatch(record.content_hash) is None:
+            raise RecordError("a broken page record: its content hash is no SHA-256")
     elif type(record) is GuessEvent and (record.event not in ("guessed", "ended") or record.way not in _WAYS):
         raise RecordError(f"a broken guess record: {record.event!r} {record.way!r}")
     return record

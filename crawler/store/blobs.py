@@ -21,7 +21,7 @@ class BlobDamaged(SumiError):
         self.reason = reason
 
 
-class NotAHash(ValueError):
+class NotAHash(SumiError, ValueError):
     """What was given is no name of a blob."""
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.model.records import PageResult, RecordError, dump, parse
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
 from crawler.store.file_store import SUFFIX, FileStore, compressed, digest_of
 
@@ -222,3 +223,10 @@ def test_a_blob_that_expands_without_end_is_refused(store: FileStore, monkeypatc
     digest = store.put(b"\0" * (8 * 1024 * 1024))
     with pytest.raises(BlobDamaged, match="expands to more"):
         store.get(digest)
+
+
+@pytest.mark.parametrize("name", NO_HASHES)
+def test_a_result_with_a_forged_hash_is_no_record(name: str) -> None:
+    """It is quarantined before anybody asks the store for it."""
+    with pytest.raises(RecordError, match="content hash"):
+        parse(dump(PageResult(1, "https://a.test/", "https://a.test/", "a.test", "", "processed", content_hash=name)))
