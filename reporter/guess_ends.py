@@ -8,6 +8,7 @@ GUESSES_ENDED = {  # the words of a recorded end
     "soft-404": "one said that it was not there",
     "same-text": "one showed the same as another",
     "nothing-new": "one led to nothing new",
+    "out-of-scope": "one was out of scope",
     "failed": "one could not be read",
     "limit": "there were as many as [discovery] allows",
 }

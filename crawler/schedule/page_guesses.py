@@ -29,8 +29,9 @@ from crawler.database.missing_prints import MissingPrints
 from crawler.model.origins import Origin
 from crawler.model.records import GuessEvent, changed
 from crawler.model.settings import Config
+from crawler.model.urls import domain_of, normalize
 from crawler.rules.list_guess import End, Guess, next_archive_guess, next_guess
-from crawler.rules.lists import Classifier
+from crawler.rules.lists import Classifier, DomainClass
 from crawler.rules.page_rules import PageRules
 from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
@@ -92,7 +93,7 @@ class PageGuesses:
                 limit, prints = settings.max_list_guesses, missing.of(known.domain)
                 found = next_guess(members, firsts, known.guesses, limit, prints)
                 if found is not None:
-                    yield Origin.SPECULATED, known, found
+                    yield Origin.SPECULATED, known, self._within_rules(found)
 
     def _archives(self, run: int, busy: set[str], missing: MissingPrints) -> Iterator[Wish]:
         """The same for every form of archives."""
@@ -103,4 +104,12 @@ class PageGuesses:
                 limit, prints = settings.max_archive_pages, missing.of(known.domain)
                 found = next_archive_guess(tried, url, known.guesses, limit, prints)
                 if found is not None:
-                    yield Origin.ARCHIVE, known, found
+                    yield Origin.ARCHIVE, known, self._within_rules(found)
+
+    def _within_rules(self, found: Guess | End) -> Guess | End:
+        """A page that is out of scope, or outside of the part of its site that is quality, would never be visited."""
+        if isinstance(found, End):
+            return found
+        key, domain = normalize(found.wire, self._tracking), domain_of(found.wire)
+        is_inside = self._classifier.classify(domain).class_of(key) is DomainClass.QUALITY
+        return found if is_inside and self._rules.scope_rule(key, domain) is None else End("out-of-scope")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawler.database.digest import digest
 from crawler.model.records import GuessEvent, PageResult, Result, RunEvent
-from crawler.model.settings import Config, DiscoverySettings
+from crawler.model.settings import Config, DiscoverySettings, ScopeSettings
 from tests.ingest.guessing import Answers, elsewhere, rows, walk
 from tests.ingest.terrains import AT, ingest_all
 
@@ -78,6 +78,11 @@ def test_a_page_that_shows_what_the_domain_shows_for_missing_ones_ends_the_list(
     begins = [("guessed", at(4)), ("guessed", at(5)), ("ended", "soft-404")]
     assert (walked.events()[:3] == begins) is not is_front_page_too
     assert (walked.ask(f"SELECT validation FROM pages WHERE url = '{at(5)}'") == [("soft",)]) is not is_front_page_too
+
+
+def test_a_guess_that_is_out_of_scope_is_not_made_and_ends_the_list(rules: Config) -> None:
+    narrow = replace(rules, scope=ScopeSettings(deny=(r"/news/page/[5-9]",)))
+    assert walk(narrow, site(3, 9)).events() == [("guessed", at(4)), ("ended", "out-of-scope")]
 
 
 def test_a_page_with_nothing_new_ends_the_list(rules: Config) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 
 from crawler.model.records import Feed, GuessEvent, Job, dump
-from crawler.model.settings import Config, DiscoverySettings
+from crawler.model.settings import Config, DiscoverySettings, QualityEntry
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, end_of, segment_path, segments
 from tests.crawler.schedule.scheduling import Map, jobs, restart, start
@@ -194,7 +194,9 @@ def test_a_visit_under_way_is_not_released_again(config: Config, map_: Map, work
 def test_a_run_of_more_than_a_day_tries_archives_of_domains_that_have_nothing_else_to_visit(
     config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
-    config = replace(config, discovery=DiscoverySettings(archives=True))
+    entries = tuple(QualityEntry(name, (f"https://{name}/",)) for name in ("quiet.test", "busy.test"))
+    config = replace(config, discovery=DiscoverySettings(archives=True), quality=entries)
+    map_.set_meta("map_hash", config.map_hash)
     map_.add("https://a.test/")  # the run is not over
     for name in ("quiet.test", "busy.test"):
         number = map_.domain(name)
