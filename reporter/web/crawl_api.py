@@ -64,7 +64,8 @@ def _point(row: RateRow, width: int) -> dict[str, Any]:
 def waiting(call: Call) -> Answer:
     """Domains with released jobs that wait, the longest wait first; and those with a request on the wire."""
     face = call.face
-    found = face.prepared.get("waits", str(int(time.monotonic())), lambda: domain_waits(face.workspace, face.config))
+    stamp = str(int(time.monotonic()))
+    found = face.prepared.get("waits", stamp, lambda: domain_waits(face.workspace, face.config), is_live=True)
     waits = sorted((each for each in found if each.reason != ON_THE_WIRE), key=_longest_first)
     counts: dict[str, int] = {}
     for each in waits:

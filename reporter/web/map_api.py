@@ -48,7 +48,9 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 def prepared_survey(face: Face, about: ChosenMap) -> Figures:
     """The figures of a run, worked out once."""
-    return face.prepared.get(f"survey {about.path}", about.stamp, lambda: survey(about.path, in_full=False))
+    return face.prepared.get(
+        f"survey {about.path}", about.stamp, lambda: survey(about.path, in_full=False), is_live=not about.is_completed
+    )
 
 
 def stats(call: Call) -> Answer:
@@ -78,7 +80,9 @@ def stats(call: Call) -> Answer:
 def mending(call: Call) -> Answer:
     """Links of quality domains that their owners may want to change: gone, not reachable, permanently redirected."""
     about = chosen(call.face, call.query.run)
-    found = call.face.prepared.get(f"full {about.path}", about.stamp, lambda: survey(about.path, is_uncut=True))
+    found = call.face.prepared.get(
+        f"full {about.path}", about.stamp, lambda: survey(about.path, is_uncut=True), is_live=not about.is_completed
+    )
     lists = {"dead": found.dead_links, "unreachable": found.unreachable_links, "moved": found.moved_links}
     totals = {"dead": found.dead_links_total, "unreachable": found.unreachable_links_total}
     return Answer(
@@ -109,7 +113,9 @@ class DomainsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"klass": 
 def domains(call: Call) -> Answer:
     about, query = chosen(call.face, call.query.run), call.query
     name = f"domains by {query.sort} {about.path}"
-    rows = call.face.prepared.get(name, about.stamp, lambda: _sorted(prepared_rows(call.face, about), query.sort))
+    rows = call.face.prepared.get(
+        name, about.stamp, lambda: _sorted(prepared_rows(call.face, about), query.sort), is_live=not about.is_completed
+    )
     wanted = query.q.lower().strip()
     fits = [
         row
@@ -261,7 +267,10 @@ def explain(call: Call) -> Answer:
         stamp = f"{about.stamp if about else ''} {config.map_hash} {config.entry_notes}"
         # Who links there is summed up over all domains: some tenths of a second on a large map.
         found = face.prepared.get(
-            f"explain {name} {database}", stamp, lambda: explain_domain(config, database, name).json()
+            f"explain {name} {database}",
+            stamp,
+            lambda: explain_domain(config, database, name).json(),
+            is_live=about is not None and not about.is_completed,
         )
     else:
         try:
@@ -286,7 +295,9 @@ class CandidatesQuery(msgspec.Struct, forbid_unknown_fields=True):
 def candidates(call: Call) -> Answer:
     about = chosen(call.face, call.query.run)
     name = f"candidates {about.path}"
-    found = call.face.prepared.get(name, about.stamp, lambda: find_candidates(about.path, 500))
+    found = call.face.prepared.get(
+        name, about.stamp, lambda: find_candidates(about.path, 500), is_live=not about.is_completed
+    )
     shape = orjson.loads(candidate_views.as_json(found))
     return Answer({**_content(shape), "candidates": shape["candidates"][: call.query.limit], "note": about.note})
 
@@ -323,7 +334,9 @@ def _domain_levels(face: Face, about: ChosenMap, query: GraphQuery) -> dict[str,
     tagged = f"{about.stamp} {config.entry_notes}"
     name = f"level {about.path} {most}"
     if query.against is None:
-        level = face.prepared.get(name, tagged, lambda: domain_level.domain_level(config, about.path, most))
+        level = face.prepared.get(
+            name, tagged, lambda: domain_level.domain_level(config, about.path, most), is_live=not about.is_completed
+        )
     else:
         runs = query.against, about.run
         if runs[0] == runs[1]:

@@ -43,28 +43,32 @@ class Prepared:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, "prepare")
 
-    def get(self, name: str, stamp: str, make: Callable[[], T]) -> T:
-        """The answer; an older one while a newer is worked out. Raises Problem where there is none yet."""
+    def get(self, name: str, stamp: str, make: Callable[[], T], *, is_live: bool = False) -> T:
+        """The answer; an older one if the newer takes long. Raises Problem where there is none yet.
+
+        `is_live`: the stamp changes all the time, so an older answer is good for a while.
+        """
         with self._lock:
             kept = self._kept.get(name)
             if kept is not None:
                 self._kept.move_to_end(name)
-                if not self._is_due(kept, stamp):
+                if kept.stamp == stamp or (is_live and not self._is_old(kept)):
                     return kept.value  # type: ignore[no-any-return]
             making = self._making.get(name)
             if making is None:
                 making = self._making[name] = self._pool.submit(self._make, name, stamp, make)
-            if kept is not None:
+            if kept is not None and is_live:
                 return kept.value  # type: ignore[no-any-return]
         try:
             return making.result(PATIENCE)  # type: ignore[no-any-return]
         except NotYet:
+            if kept is not None:
+                return kept.value  # type: ignore[no-any-return]
             detail = "this is being worked out for the first time since the run; try again in a moment"
             raise Problem(503, "being-prepared", detail, retry_after=3) from None
 
-    def _is_due(self, kept: _Kept, stamp: str) -> bool:
-        age = time.monotonic() - kept.made_at
-        return kept.stamp != stamp and age >= max(_FRESH, kept.seconds * _SHARE)
+    def _is_old(self, kept: _Kept) -> bool:
+        return time.monotonic() - kept.made_at >= max(_FRESH, kept.seconds * _SHARE)
 
     def _make(self, name: str, stamp: str, make: Callable[[], Any]) -> Any:
         began = time.monotonic()
