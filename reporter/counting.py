@@ -161,7 +161,7 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
             name = domains[domain_id].domain
             if slug == "robots-denied":
                 robots_denied[name] += count
-            elif slug in ("rate-limited", "crawl-delay-too-long", "breaker-open", "robots-unreachable"):
+            elif slug in ("rate-limited", "crawl-delay-too-long", "breaker-open", "cleared", "robots-unreachable"):
                 held_back[name] += count
             elif slug.startswith("trap") and not is_unproven:
                 traps[name, slug] += count
@@ -186,6 +186,7 @@ def page_figures(counts: Counts, domains: Mapping[int, DomainFacts], run: int) -
 
 _UNANSWERED = (
     *("rate-limited", "http-429", "crawl-delay-too-long", "breaker-open", "robots-unreachable", "request-limit"),
+    "cleared",
 )
 
 

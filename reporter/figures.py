@@ -169,7 +169,9 @@ class FixableLink:
 @dataclass(frozen=True, slots=True)
 class ClosedDomain:
     domain: str
-    reason: str  # rate-limited | request-limit | crawl-delay | breaker-open | robots-unreachable | robots-denied
+    reason: (
+        str  # rate-limited | request-limit | crawl-delay | breaker-open | cleared | robots-unreachable | robots-denied
+    )
     request: int | None
     pages: int  # left unvisited because of it
 

@@ -85,8 +85,9 @@ class Closure(msgspec.Struct, frozen=True, gc=False):
     """The decision not to visit the rest of a domain in this run. Replay reads it and does not make it again.
 
     reason: `rate-limited` (a 429), `request-limit` (the budget ran out; `limit` is that budget),
-    `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms) or
-    `breaker-open` (its circuit breaker was open when the run had nothing else to do).
+    `crawl-delay` (robots.txt asks for more seconds than the config allows; `limit` is that allowance in ms),
+    `breaker-open` (its circuit breaker was open when the run had nothing else to do) or `cleared` (a person had the
+    frontier cleared).
     """
 
     reason: str
@@ -301,7 +302,8 @@ class GuessEvent(_Record, frozen=True, tag="guess"):
 class Order(_Record, frozen=True, tag="order"):
     """What a person asks the crawl to do, left in the log of orders by the web face. The scheduler takes it up.
 
-    action: `seed` (visit these pages before others) or `add` (visit them after the linked pages of their domains).
+    action: `seed` (visit these pages before others), `add` (visit them after the linked pages of their domains) or
+    `clear` (visit nothing that waits now: every domain with waiting pages is closed for the run).
     """
 
     id: str

@@ -28,6 +28,7 @@ _WORDS = {
     "paused": "the crawl is paused",
     "rate-limited": "it answered 429 and is left alone for this run",
     "request-limit": "its budget of requests is used up",
+    "cleared": "a person had the frontier cleared",
     "breaker-open": "its circuit breaker was open when nothing else was left to do",
 }
 

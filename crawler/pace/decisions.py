@@ -19,7 +19,7 @@ from crawler.model.records import Closure
 from crawler.model.settings import Config
 from crawler.pace.gate_record import GateRecord, for_run, resolve_unknowns
 
-CLOSURE_REASONS = ("rate-limited", "request-limit", "crawl-delay", "breaker-open")
+CLOSURE_REASONS = ("rate-limited", "request-limit", "crawl-delay", "breaker-open", "cleared")
 
 Adjust = Callable[[GateRecord], GateRecord]
 

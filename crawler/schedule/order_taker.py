@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from crawler.database.frontier import Frontier
-from crawler.model.records import Order, OrderEvent
+from crawler.model.records import Closure, DomainEvent, Order, OrderEvent
 from crawler.schedule.decision_log import DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
@@ -38,10 +38,18 @@ class OrderTaker:
             if order.id in self._taken:
                 continue
             self._taken.add(order.id)
+            if order.action == "clear":
+                self._close_waiting_domains(run, order)  # before the order itself: a crash in between repeats it
             self._decisions.record(OrderEvent(run, now_text(), order.id, order.action, order.wires, order.who))
-            log.info("Taking up an order: %s %d pages", order.action, len(order.wires))
+            log.info("Taking up an order: %s", order.action)
             count += 1
         return count
+
+    def _close_waiting_domains(self, run: int, order: Order) -> None:
+        for domain in self._frontier.domains():
+            closure = Closure("cleared", 0)
+            event = DomainEvent(run, domain.name, now_text(), "closed", detail=f"order {order.id}", closes=closure)
+            self._decisions.record(event)
 
     def close(self) -> None:
         self._reader.close()

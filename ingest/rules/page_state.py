@@ -38,6 +38,7 @@ CLOSED_AS: dict[str, tuple[PageState, str]] = {
         PageState.FAILED,
         "breaker-open: visits of the domain failed in a row, and it had not recovered when the run ended",
     ),
+    "cleared": (PageState.FAILED, "cleared: a person had the waiting pages taken off the frontier"),
 }
 _PRECEDENCE = list(CLOSED_AS)
 

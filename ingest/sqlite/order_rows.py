@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS orders (
     id              TEXT PRIMARY KEY,
     run             INTEGER NOT NULL,          -- the run that took it up
     at              TEXT NOT NULL,
-    action          TEXT NOT NULL,             -- seed | add
+    action          TEXT NOT NULL,             -- seed | add | clear
     who             TEXT NOT NULL,
     wires           TEXT NOT NULL              -- JSON: the URLs
 ) WITHOUT ROWID

@@ -257,7 +257,7 @@ CREATE TABLE domain_states (                   -- every domain ever seen, in eve
     robots_fetched_at   TEXT,
     class               TEXT NOT NULL,         -- quality | blacklisted | stubbed | discovered
     run                 INTEGER NOT NULL DEFAULT 0,
-    closed_reason       TEXT,                  -- in `run`: rate-limited | request-limit | crawl-delay | breaker-open
+    closed_reason       TEXT,                  -- in `run`: the reasons of crawler/pace/decisions.py
     closed_at_request   INTEGER,
     lost_requests       INTEGER NOT NULL DEFAULT 0,
     robots_outcome      TEXT,                  -- parsed | allow-all | unreachable

@@ -28,6 +28,7 @@ _BY_SLUG = {
     "robots-deferred": "Its robots.txt must become readable; the domain waits for that.",
     "crawl-delay-too-long": "Its robots.txt must ask for a shorter pause, or [crawler] max-crawl-delay must be raised.",
     "breaker-open": "The domain must answer again; see `explain` of the domain. The next run tries again.",
+    "cleared": "A person had the frontier cleared in this run. The next run tries again.",
     "timeout": "The server must answer within the timeouts of [network]; the next run tries again.",
     "dns": "Its host name must exist; the next run tries again.",
     "dns-temporary": "The name server must answer for its host name; the next run tries again.",

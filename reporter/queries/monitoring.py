@@ -10,7 +10,7 @@ from crawler.database.reader import MapReader, open_map
 from crawler.model.wire_counts import META, VisitCounts
 
 _PATIENCE = 2  # seconds to wait for a lock
-REASONS = ("rate-limited", "request-limit", "crawl-delay", "breaker-open")  # of closed domains
+REASONS = ("rate-limited", "request-limit", "crawl-delay", "breaker-open", "cleared")  # of closed domains
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ REASONS = {
     "request-limit": "request budget used up",
     "crawl-delay": "robots.txt asks for too long a pause",
     "breaker-open": "visits failed in a row",
+    "cleared": "taken off the frontier by a person",
     "robots-unreachable": "robots.txt could not be read",
     "robots-denied": "robots.txt denies every page seen",
 }

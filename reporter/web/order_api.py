@@ -8,12 +8,14 @@ from typing import Annotated
 
 import msgspec
 
+from crawler.database.reader import open_map
 from crawler.model.errors import sentence
 from crawler.model.records import Order, dump
 from crawler.model.urls import UrlError, domain_of, normalize, wire_of
 from crawler.rules.lists import Classifier, DomainClass
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import RoleTaken
+from reporter.queries.frontier_list import waiting_domains
 from reporter.web.face import Face
 from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call
@@ -93,3 +95,28 @@ def recover(call: Call) -> Answer:
         workspace.ring(name)
     waiting = workspace.waiting_job_bytes()
     return Answer({"domains": len(waiting), "fetchers": len(fetchers) - len(dead), "ended_fetchers": dead})
+
+
+# -- clearing the frontier ---------------------------------------------------------------------------------------
+
+
+class ClearQuery(msgspec.Struct, forbid_unknown_fields=True):
+    token: Annotated[str, msgspec.Meta(max_length=100)] = ""
+
+
+def clear_preview(call: Call) -> Answer:
+    """What would be taken off the frontier now, and the token that the deletion must bring within ten minutes."""
+    with open_map(call.face.database) as reader:
+        domains = waiting_domains(reader)
+    waiting = call.face.live.newest()["figures"]["waiting"]
+    token = call.face.previews.make(call.visitor.key, "clear frontier")
+    return Answer({"token": token, "pages": waiting, "domains": domains})
+
+
+def clear(call: Call) -> Answer:
+    """Every domain with waiting pages is closed for the run; what is on the wire is finished."""
+    if not call.face.previews.take(call.query.token, call.visitor.key, "clear frontier"):
+        raise Problem(409, "no-preview", "see first what would go: GET /api/frontier/preview gives the token")
+    order = Order(secrets.token_hex(8), now_text(), "clear", who=call.visitor.name)
+    leave_order(call.face, order)
+    return Answer({"id": order.id}, status=202)

@@ -103,6 +103,16 @@ ROUTES: tuple[Route, ...] = (
         problems=(409,),
     ),
     Route(
+        *("GET", "/api/frontier/preview", order_api.clear_preview, USER, "What clearing takes off", "clear-preview"),
+        problems=_MAP,
+    ),
+    Route(
+        *("DELETE", "/api/frontier", order_api.clear, ADMIN, "Take everything off the frontier", "order"),
+        query=order_api.ClearQuery,
+        status=202,
+        problems=(409, 503),
+    ),
+    Route(
         *("POST", "/api/frontier/recover", order_api.recover, ADMIN, "Hand jobs of dead fetchers back", "recovered"),
         problems=(409,),
     ),

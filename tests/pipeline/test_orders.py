@@ -54,3 +54,32 @@ def test_pages_that_people_ask_for_are_visited_once_and_replay_agrees(tmp_path: 
         assert rows(tmp_path, "SELECT count(*) FROM orders") == [(2,)]
         recovered = face.post("/api/frontier/recover", token=token).json()
         assert recovered["domains"] == 0 and recovered["ended_fetchers"] == ["fetcher-01"]
+
+
+def test_a_cleared_frontier_ends_the_run_and_replay_agrees(tmp_path: Path) -> None:
+    with (
+        serve_terrain(terrain_of(site_of("a.test", 30, 3)), tmp_path / "server") as served,
+        serving.served(config_for(tmp_path, served, ("a.test",), more="[limits]\nmax-pages = 4").parent) as face,
+    ):
+        config = tmp_path / "my.toml"
+        crawl_quickly(config)
+        token = face.token(Role.ADMIN)
+        assert face.call("DELETE", "/api/frontier", token=token).status_code == 409
+        preview = face.get("/api/frontier/preview", token=token).json()
+        assert preview["domains"] == 1 and preview["pages"] > 0
+        path = f"/api/frontier?token={preview['token']}"
+        assert face.call("DELETE", path, token=face.token(Role.ADMIN)).status_code == 202, "the same account"
+        assert face.call("DELETE", path, token=token).status_code == 409, "once"
+        config.write_text(config.read_text().replace("max-pages = 4", "max-pages = 1000"))
+        crawl_quickly(config)
+        assert rows(tmp_path, "SELECT status FROM runs") == [("completed",)]
+        assert rows(tmp_path, "SELECT count(*) FROM frontier") == [(0,)]
+        assert rows(tmp_path, "SELECT closed_reason FROM domain_states WHERE domain = 'a.test'") == [("cleared",)]
+        ((left,),) = rows(
+            tmp_path, "SELECT count(*) FROM pages WHERE state = 'failed' AND error_message LIKE 'cleared:%'"
+        )
+        assert left > 0
+        run("replay", config, "--into", tmp_path / "again.db", "-q", cwd=tmp_path)
+        assert digest(tmp_path / "again.db") == digest(tmp_path / "sumi-ripple.db")
+        crawl_quickly(config)
+        assert rows(tmp_path, "SELECT count(*) FROM pages WHERE visited_run = 2") == [(30,)], "the next run tries again"
