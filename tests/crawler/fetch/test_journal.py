@@ -49,6 +49,38 @@ def test_a_bookmark_passes_only_jobs_whose_results_are_durable(
     assert workspace.bookmark("a.test") == Bookmark(JOB_END, "fetcher-01", Cursor(mark.segment, mark.offset))
 
 
+def test_pages_are_durable_before_the_results_that_name_them_and_those_before_bookmarks(
+    workspace: FileWorkspace, progress: JobProgress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (order.append("results"), fsync(descriptor))[1])
+    journal = Journal(workspace, "fetcher-01", 1, 1 << 20, lambda: None, sync_store=lambda: order.append("store"))
+    journal.append_result(BODY, progress, JOB_END)
+    order.clear()
+    journal.sync(0.0)
+    assert order == ["store", "results"]
+    order.clear()
+    journal.append_result(BODY, progress, JOB_END)
+    journal.close()
+    assert order == ["store", "results"]
+
+
+def test_a_store_that_cannot_be_synced_lets_no_bookmark_move(
+    workspace: FileWorkspace, progress: JobProgress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    journal = Journal(workspace, "fetcher-01", 1, 1 << 20, lambda: None, sync_store=fail)
+    before = progress.bookmark
+    journal.append_result(BODY, progress, JOB_END)
+    with pytest.raises(OSError, match="cannot be made durable"):
+        journal.sync(0.0)
+    journal.save([progress])
+    assert workspace.bookmark("a.test") == before
+
+
 def test_a_failed_fsync_takes_back_what_it_would_have_allowed(
     workspace: FileWorkspace, journal: Journal, progress: JobProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
