@@ -10,6 +10,7 @@ from crawler.config.last_used import write_last_used
 from crawler.config.load import load, read_text
 from crawler.database.completed_map import copy_path
 from crawler.database.digest import digest
+from crawler.database.ingest_progress import closed_domains
 from crawler.keep.backup import COMPLETED, CONFIG, MAP, WORKSPACE, verify
 from crawler.keep.manifest import BackupError, Manifest
 from crawler.keep.named_files import with_other_paths
@@ -55,7 +56,7 @@ def restore(backup: Path, folder: Path) -> Restored:
         config = load(source, workspace=workspace.absolute())
     if config.output.database_path != (folder / manifest.database).absolute():
         notes.append(f"set [output] database-path in {source} to {folder / manifest.database}: its map is there now")
-    _make_ready(config, manifest)
+    _make_ready(config, manifest, folder / manifest.database)
     found = digest(folder / manifest.database)
     if found != manifest.digest:
         raise BackupError(f"the restored map has the digest {found}, and the backup's is {manifest.digest}")
@@ -87,10 +88,11 @@ def _build(backup: Path, manifest: Manifest, scratch: Path) -> list[str]:
     return notes
 
 
-def _make_ready(config: Config, manifest: Manifest) -> None:
+def _make_ready(config: Config, manifest: Manifest, database: Path) -> None:
     workspace = open_workspace(config.workspace)
     workspace.prepare()
-    open_keeping(config.workspace).settle()
+    _, closed = closed_domains(database, manifest.run, is_uncut=True)
+    open_keeping(config.workspace).settle(manifest.run, [domain for domain, _ in closed])
     if manifest.run:
         write_run(workspace, Run(manifest.run, RunStatus(manifest.status)))
     write_last_used(config)

@@ -5,7 +5,7 @@ Stages do not use it. `crawler.workspace.files.kept_files` implements it for a w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -52,8 +52,11 @@ class Keeping(Protocol):
         the map. With `has_store`, the stored pages too. Raises WorkspaceError.
         """
 
-    def settle(self) -> None:
-        """After a restore: every domain waits its full delay, and counts its requests as it did at the backup."""
+    def settle(self, run: int, closed: Collection[str]) -> None:
+        """After a restore: every domain waits its full delay, and counts its requests as it did at the backup.
+
+        `closed`: the domains that the restored map knows as closed in `run`. The others are open.
+        """
 
     def parts(self, now: float) -> list[Part]:
         """The size of every part."""

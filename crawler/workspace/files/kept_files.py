@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from crawler.model.errors import sentence
+from crawler.model.messages import NO_RETRIES
 from crawler.pace.gate_record import NO_MARK, GateRecord
 from crawler.workspace.atomic import OWNER_ONLY, OWNER_ONLY_FOLDER, read_own, sync_folder
 from crawler.workspace.clock import read_clock
@@ -81,11 +83,13 @@ class KeptFiles:
                 f"the backup cannot be written: {sentence(problem)}; nothing else is touched"
             ) from None
 
-    def settle(self) -> None:
+    def settle(self, run: int, closed: Collection[str]) -> None:
+        known = {self._layout.gate_of(domain).name for domain in closed}
         for path in _files(self._layout.gates):
             gate = GateFile(path)
             try:
-                gate.update(gate.read().run, _settled)
+                before = gate.read().run
+                gate.update(before, partial(_settled, is_closed=before == run and path.name in known))
             except GateError as problem:
                 raise WorkspaceError(sentence(problem)) from None
             finally:
@@ -156,9 +160,22 @@ class KeptFiles:
         sync_folder(path.parent)
 
 
-def _settled(record: GateRecord) -> GateRecord:
-    """The gate of a restored crawl. What was sent counts, but no log has the place that its mark names."""
-    return replace(record, ledgered=record.sent, unreported=0, mark=NO_MARK, is_in_flight=False, ended=read_clock())
+def _settled(record: GateRecord, *, is_closed: bool) -> GateRecord:
+    """The gate of a restored crawl. What was sent counts, but no log has the place that its mark names.
+
+    The gate is younger than the map. So it may know of a closure, or of retries, whose result is not in the backup:
+    that page is visited again, and from its first try.
+    """
+    return replace(
+        record,
+        ledgered=record.sent,
+        unreported=0,
+        mark=NO_MARK,
+        is_in_flight=False,
+        ended=read_clock(),
+        closes=record.closes if is_closed else None,
+        retry_counts=NO_RETRIES,
+    )
 
 
 def _save_log(source: Path, target: Path, end: Cursor) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from crawler.model.records import RunEvent, dump
+from crawler.model.messages import NO_RETRIES, RetryCounts
+from crawler.model.records import Closure, RunEvent, dump
 from crawler.pace.decisions import EntryRequest
 from crawler.workspace.clock import read_clock
 from crawler.workspace.files.file_workspace import FileWorkspace
@@ -66,9 +68,27 @@ def test_a_settled_gate_counts_what_was_sent_and_waits_its_full_delay(workspace:
     gate.close()  # a fetcher that was killed with a request out
     KeptFiles(tmp_path / "workspace").save(tmp_path / "copy", {}, has_store=False)
     before = read_clock()
-    KeptFiles(tmp_path / "copy").settle()
+    KeptFiles(tmp_path / "copy").settle(3, ())
     settled = FileWorkspace(tmp_path / "copy").gate("a.test", read_clock)
     record = settled.read()
     assert (record.run, record.sent, record.ledgered, record.is_in_flight) == (3, 1, 1, False)
     assert record.ended is not None and record.ended.mono_ns >= before.mono_ns
     settled.close()
+
+
+def test_a_settled_gate_knows_only_closures_of_the_map_and_no_retries(workspace: FileWorkspace, tmp_path: Path) -> None:
+    """A gate is copied after the map. What it knows of a visit whose result is not in the copy is to be found anew."""
+    closure = Closure("rate-limited", 2)
+    for domain, run in {"in-map.test": 3, "after-map.test": 3, "next-run.test": 4}.items():
+        gate = workspace.gate(domain, read_clock)
+        gate.update(run, lambda record: replace(record, closes=closure, retry_counts=RetryCounts(job=7, retries=1)))
+        gate.close()
+    KeptFiles(tmp_path / "workspace").settle(3, ("in-map.test", "next-run.test"))
+    found = {}
+    for domain in ("in-map.test", "after-map.test", "next-run.test"):
+        gate = workspace.gate(domain, read_clock)
+        record = gate.read()
+        found[domain] = record.closes
+        assert record.retry_counts == NO_RETRIES
+        gate.close()
+    assert found == {"in-map.test": closure, "after-map.test": None, "next-run.test": None}
