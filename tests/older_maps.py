@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+TO_FORMAT_6 = "DROP TABLE page_answers; UPDATE meta SET value = '6' WHERE name = 'schema_version';"
 TO_FORMAT_5 = (
-    "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
+    TO_FORMAT_6 + "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
     "DROP TABLE page_facts; DROP TABLE page_fields;"
     "ALTER TABLE pages DROP COLUMN page_type; ALTER TABLE pages DROP COLUMN class; DROP TABLE cap_pages;"
     "DROP TABLE revisits; DROP TABLE lastmod_proofs;"

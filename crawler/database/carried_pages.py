@@ -17,7 +17,7 @@ from crawler.database.frontier import Waiting
 from crawler.database.ids import pairs_of
 from crawler.database.live_map import LiveMap
 from crawler.model.page_claims import whole_length
-from crawler.model.records import Carried, PageResult
+from crawler.model.records import Carried, PageResult, Revalidation
 
 _NOT_DUE = """
 SELECT f.page_id, f.priority, p.url, p.wire_url, p.family, f.turn, r.visited_at, e.lastmod
@@ -31,9 +31,10 @@ SELECT p.id, p.url, p.wire_url, p.domain, p.status_code, p.content_type, p.last_
        r.outcome, r.error, r.visited_at, r.next_crawl_at, r.interval,
        coalesce(next.wire_url, next.url), n.evidence,
        f.content_hash, f.stored, f.noarchive, f.etag, f.description, f.language, f.canonical, f.heading, f.text_hash,
-       f.link_count, f.simhash
+       f.link_count, f.simhash, a.url, a.asked_as, a.headers, a.is_etag_vain
 FROM json_each(?) AS wanted CROSS JOIN pages p ON p.id = wanted.value CROSS JOIN revisits r ON r.id = p.id
 LEFT JOIN page_facts f ON f.id = p.id AND f.run = p.visited_run
+LEFT JOIN page_answers a ON a.id = f.id AND a.run = f.run
 LEFT JOIN next_pages n ON n.id = p.id LEFT JOIN pages next ON next.id = n.next_id
 """
 _LINKS = f"""
@@ -91,8 +92,9 @@ def _result(
     (_, key, wire, domain, status, content_type, last_modified, title, nofollow, links_cut, retries, size) = row[:12]
     validation, text_print, outcome, error, visited_at, due, interval, following, evidence = row[12:21]
     content_hash, stored, noarchive, etag, description, language, canonical, heading, text_hash, count, simhash = row[
-        21:
+        21:32
     ]
+    answered_by, asked_as, answer_headers, is_etag_vain = row[32:]
     if any(whole_length(target) is not None for _, target, *_ in links):
         return None
     targets = [wire_url or url for _, url, wire_url, _, _ in links]
@@ -134,4 +136,8 @@ def _result(
         simhash=simhash,
         fields=fields if fields is not None and content_hash is not None else UNSET,
         carried=Carried(visited_at, due, interval, count or 0),
+        answered_by=answered_by if answered_by != (wire or key) else None,
+        revalidation=(
+            UNSET if asked_as is None else Revalidation(asked_as, orjson.loads(answer_headers), bool(is_etag_vain))
+        ),
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from crawler.database.format import NOT_DUE_TURN, SITEMAP_TURN
 from crawler.database.live_map import LiveMap
 from crawler.database.map_errors import MapAway
-from crawler.model.records import SITEMAP_KEY, Job
+from crawler.model.records import SITEMAP_KEY, UNSET, Job, Validators
 from crawler.workspace.log import Cursor
 
 __all__ = ["DomainInLine", "Frontier", "MapAway", "Waiting"]  # a question raises MapAway
@@ -58,10 +58,10 @@ class Waiting(NamedTuple):
     announced_by: str = ""
     level: int = 0
 
-    def job(self, run: int, domain: str) -> Job:
+    def job(self, run: int, domain: str, validators: Validators | None = None) -> Job:
         wire = self.wire or self.key
         if self.page >= 0:
-            return Job(run, self.key, wire, domain, self.page)
+            return Job(run, self.key, wire, domain, self.page, validators=UNSET if validators is None else validators)
         return Job(run, SITEMAP_KEY + self.key, wire, domain, self.page, "sitemap", self.announced_by, self.level)
 
 

@@ -21,12 +21,14 @@ from crawler.fetch.outlook import Outlook
 from crawler.fetch.parse_memory import ParseMemory
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
-from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response
+from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response, StoredPage
 from crawler.model.moments import Moment
-from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, SitemapResult, changed, dump
+from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, SitemapResult, Validators, changed, dump
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS, PageState, slug_of
+from crawler.model.urls import hash64
 from crawler.net.answer import SMALL_BODY
+from crawler.net.client import ACCEPT, ACCEPT_ENCODING
 from crawler.net.hub import Hub
 from crawler.pace import breaker as breakers
 from crawler.pace.breaker import Breaker
@@ -34,7 +36,7 @@ from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillM
 from crawler.resilience.suspicion import WITNESS_NS, Verdict
 from crawler.rules.field_rules import FieldRules
 from crawler.rules.lists import Classifier
-from crawler.store.blobs import BlobStore
+from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
 from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
 from crawler.visit.sitemap_flow import SitemapVisit, visit_sitemap
@@ -99,6 +101,8 @@ class DomainWorker:
         self._memory = memory
         self._activity = activity
         self._blobs = blobs
+        self._damaged: set[str] = set()  # hashes of blobs that are to be written anew
+        self._asked_as = hash64(f"{config.user_agent.header}\n{ACCEPT}\n{ACCEPT_ENCODING}") & 0xFFFFFFFF
         self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)
         self._robots = RobotsCache(control.workspace, config.user_agent.crawler_name, lambda: clock().wall_ms)
         self._validator = Validator(config.validation, config.garbage)
@@ -248,7 +252,9 @@ class DomainWorker:
                     domain.pace.pause(wish.seconds, wish.retry_counts)
                     self._queue.push(domain, time.monotonic_ns() + int(wish.seconds * 1e9))
                     return None
-                if isinstance(wish, RobotsResult):
+                if isinstance(wish, StoredPage):
+                    answer = reply = self._stored_body(wish.content_hash)
+                elif isinstance(wish, RobotsResult):
                     if wish.error is not None and self._withholds(domain, current, wish):
                         return None
                     self._record_robots(domain, current, wish)
@@ -270,13 +276,41 @@ class DomainWorker:
                 error = f"{LOCAL_SHORTAGE}: this machine has no memory left to read the page"
             return _failed(job, error)
 
+    def _stored_body(self, digest: str) -> bytes | None:
+        """The content of a page that has not changed; None: it is not there, or damaged."""
+        if self._blobs is None:
+            return None
+        try:
+            body = self._hub.run_in_thread(partial(self._blobs.get, digest))
+        except BlobDamaged as problem:
+            log.warning("%s; the page is asked for again", problem)
+            self._damaged.add(digest)
+            return None
+        if body is not None and len(body) > SMALL_BODY and self._memory is not None:
+            self._memory.grow(len(body), len(body))
+        return body
+
+    def _validators_of(self, job: Job) -> Validators | None:
+        """The validators of a job that may be sent: given to requests like ours, for a page that is in the store."""
+        known = job.validators
+        if self._blobs is None or not isinstance(known, Validators) or known.asked_as != self._asked_as:
+            return None
+        try:
+            return known if self._blobs.has(known.content_hash) else None
+        except NotAHash:
+            return None
+
     def _keep_page(self, result: VisitResult, answer: Reply) -> VisitResult:
         """Put the body of an accepted page into the store, before its result can name it."""
-        if self._blobs is None or not isinstance(result, PageResult) or not isinstance(answer, Response):
+        if self._blobs is None or not isinstance(result, PageResult) or not isinstance(answer, (Response, bytes)):
             return result
         if result.content_hash is None or result.noarchive:
             return result
-        put = partial(self._blobs.put, answer.body, result.content_hash)
+        if isinstance(answer, bytes):  # it came from the store, and is durable: the map would not know it otherwise
+            return changed(result, stored=True)
+        is_damaged = result.content_hash in self._damaged
+        self._damaged.discard(result.content_hash)
+        put = partial(self._blobs.put, answer.body, result.content_hash, is_anew=is_damaged)
         if len(answer.body) > SMALL_BODY:
             self._hub.run_in_thread(put)
         else:
@@ -285,7 +319,8 @@ class DomainWorker:
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
         """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""
-        if isinstance(reply, Response) and len(reply.body) > SMALL_BODY:
+        body = reply.body if isinstance(reply, Response) else reply
+        if isinstance(body, bytes) and len(body) > SMALL_BODY:
             return self._hub.run_in_thread(partial(self._step_in_thread, self._hub.place, current, reply))
         return current.step(reply)
 
@@ -377,6 +412,8 @@ class DomainWorker:
             self._validator,
             learns_404=learns_404,
             fields=fields,
+            asked_as=self._asked_as,
+            validators=self._validators_of(job),
         )
 
     # -- the breaker ---------------------------------------------------------------------------------

@@ -23,7 +23,18 @@ from crawler.visit.validation import Validator
 # The members of a result that tell what happened, and not what the page says.
 HAPPENED = (
     *("run", "key", "wire", "domain", "at", "status", "content_type", "last_modified", "retries", "bytes", "boot"),
-    *("ledger", "closes", "truncated", "content_hash", "stored", "etag", "answered_by", "headers", "carried"),
+    *(
+        "ledger",
+        "closes",
+        "truncated",
+        "content_hash",
+        "stored",
+        "etag",
+        "answered_by",
+        "headers",
+        "carried",
+        "revalidation",
+    ),
 )
 _TELLING = ("x-robots-tag", "content-language")  # headers that say something about the page; its type is recorded
 

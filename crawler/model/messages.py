@@ -32,6 +32,14 @@ class Request:
     url: str
     wanted: BodyWanted = BodyWanted.NOTHING
     limit: int = 10 * 1024 * 1024  # decoded bytes; a longer body is cut there and marked
+    conditions: tuple[tuple[str, str], ...] = ()  # headers: answer only if the page has changed
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A wish for the content of a page from the store. The reply is its bytes; None: it is not there, or damaged."""
+
+    content_hash: str
 
 
 class RetryCounts(NamedTuple):

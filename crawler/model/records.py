@@ -64,6 +64,31 @@ class _Record(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
         return str(self.__struct_config__.tag)
 
 
+class Validators(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a visit needs to ask whether a page has changed, and to read it from the store if it has not.
+
+    They are those of the last accepted answer with status 200, whose body has the hash `content_hash` and is in the
+    store. They hold for the address `url`, and for requests with the headers that `asked_as` stands for. `headers` are
+    those of the answer that say something about the page. `is_etag_vain`: the page was sent again in spite of it.
+    """
+
+    content_hash: str
+    url: str
+    asked_as: Number
+    etag: str = ""
+    last_modified: str = ""
+    headers: dict[str, str] = {}
+    is_etag_vain: bool = False
+
+
+class Revalidation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The members of `Validators` that a result has nowhere else."""
+
+    asked_as: Number
+    headers: dict[str, str] = {}
+    is_etag_vain: bool = False
+
+
 class Job(_Record, frozen=True, tag="job"):
     """Visit this page once. Identity: (run, key). `page` is its number in the map that it was released from.
 
@@ -79,6 +104,7 @@ class Job(_Record, frozen=True, tag="job"):
     task: str = "page"
     announced_by: str = ""
     level: Number = 0
+    validators: Validators | UnsetType = UNSET
 
 
 class Closure(msgspec.Struct, frozen=True, gc=False):
@@ -126,7 +152,9 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     `answered_by`: the URL that answered, where it is not `wire`. `headers`: those of the answer, without cookies, up to
     8 KB, if the page was stored. The rest are facts of an accepted page: `canonical` is absolute, `heading` the first
     `<h1>`, `text_hash` the hash of the text that is shown, `simhash` its SimHash if [store] near-duplicates asks for
-    it. `fields` are the user's own ([[extract]]), if a rule concerns the page.
+    it. `fields` are the user's own ([[extract]]), if a rule concerns the page. `revalidation`: how the next visit may
+    ask whether the page has changed. A page that a 304 confirmed is told as if it had been sent again; the ledger has
+    the 304.
     """
 
     run: Number
@@ -172,6 +200,7 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     simhash: str | None = None
     fields: dict[str, tuple[str, ...]] | UnsetType = UNSET
     carried: Carried | UnsetType = UNSET
+    revalidation: Revalidation | UnsetType = UNSET
 
     @property
     def is_carried(self) -> bool:
@@ -471,9 +500,11 @@ __all__ = [
     "RecordError",
     "Release",
     "Result",
+    "Revalidation",
     "RobotsResult",
     "RunEvent",
     "SitemapResult",
+    "Validators",
     "changed",
     "dump",
     "identity",

@@ -120,8 +120,16 @@ def _request_line(request: Request) -> tuple[Origin, bytes]:
     authority = href[8:slash].rpartition("@")[2]
     target = href[slash:].partition("#")[0]
     line = f"{request.method} {target} HTTP/1.1\r\nHost: {authority}\r\n"
+    conditions = "".join([f"{name}: {_checked(value)}\r\n" for name, value in request.conditions])
     host, port = authority, 443
     if ":" in authority and not authority.endswith("]"):
         host, _, digits = authority.rpartition(":")
         port = int(digits)
-    return (host.strip("[]").rstrip("."), port), line.encode("ascii")
+    return (host.strip("[]").rstrip("."), port), line.encode("ascii") + conditions.encode("latin-1")
+
+
+def _checked(value: str) -> str:
+    """The value of a header, which cannot break out of its line."""
+    if any(ord(character) < 32 or not character.isprintable() or ord(character) > 255 for character in value):
+        raise BadResponse("a header's value with control characters")
+    return value

@@ -166,6 +166,8 @@ def _text(name: str, value: bytes) -> str:
         text = value.decode("ascii")
         if text.isprintable():
             return text
+    elif name == "etag":  # is sent back byte for byte
+        text = value.decode("latin-1")
     elif name == "location":  # browsers escape its bytes as they are
         text = _ESCAPABLE.sub(lambda found: b"%%%02X" % found[0][0], value).decode("ascii")
     else:

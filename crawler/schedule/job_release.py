@@ -6,6 +6,7 @@ import logging
 
 from crawler.database.carried_pages import NotDue
 from crawler.database.frontier import Frontier, MapAway, Waiting
+from crawler.database.known_answers import validators_of
 from crawler.model.records import FamilyEvent, Release, dump
 from crawler.model.settings import Config, CrawlerSettings
 from crawler.model.shown_text import counted
@@ -66,6 +67,7 @@ class JobReleaser:
         self._window = window_for(config.crawler)
         self._revisits = min(revisits_for(config.crawler), self._window)
         self._carrier = PageCarrier(config, frontier, decisions)
+        self._asks_for_changes = config.store.html
         self._families = FamilyLimits(frontier, config.traps)
         self._subdomains = SubdomainLimits(frontier, config)
         self._caps = CapLimits(frontier, config, queues) if config.caps else None
@@ -187,7 +189,9 @@ class JobReleaser:
         return any(window.number in domain.windows for domain in domains if domain)
 
     def _write(self, domain: ActiveDomain, rows: list[Waiting], run: int, now: float) -> None:
-        jobs = [row.job(run, domain.name) for row in rows]
+        known = [row.page for row in rows if row.turn and row.page >= 0] if self._asks_for_changes else []
+        validators = validators_of(self._frontier, known) if known else {}
+        jobs = [row.job(run, domain.name, validators.get(row.page)) for row in rows]
         self._subdomains.note(domain.name, run)
         number = self._jobs.write(domain.name, jobs)
         domain.windows[number] = {row.page for row in rows}

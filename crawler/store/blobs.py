@@ -38,11 +38,12 @@ class BlobStore(Protocol):
     Every method raises NotAHash for a name that is no hash, and OSError if the storage fails.
     """
 
-    def put(self, body: bytes, digest: str | None = None) -> str:
+    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False) -> str:
         """Keep these bytes and return their hash; `digest` is that hash, where the caller has it.
 
-        A blob that is there already stays as it is. When this returns, every reader finds the blob, whole; it survives
-        the death of this process, and a power cut once `sync` has returned.
+        A blob that is there already stays as it is, unless it was found damaged and `is_anew` asks for it. When this
+        returns, every reader finds the blob, whole; it survives the death of this process, and a power cut once `sync`
+        has returned.
         """
         ...
 

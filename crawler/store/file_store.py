@@ -129,9 +129,9 @@ class FileStore:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    def put(self, body: bytes, digest: str | None = None) -> str:
+    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False) -> str:
         digest = checked_hash(digest if digest is not None else digest_of(body))
-        if not self.has(digest):  # in a file or a pack
+        if is_anew or not self.has(digest):  # in a file or a pack
             self._write(digest, compressed(body))
         self._is_dirty = True
         return digest

@@ -4,14 +4,16 @@
 
     Request                    →  Response, Failure, or a Refusal (the budget is spent)
     Pause                      →  None, once the time has passed
+    StoredPage                 →  its bytes; None: they are not to be had
     RobotsResult, DomainEvent  →  None, once it is written to the journal
 
 and returns the page's result. The worker fills in time, boot and ledger (`at`, `boot`, `ledger`) and the request number
 of a closure. A pause carries the retry counts: a visit that is interrupted there and begun again with them makes no
 more retries than the config allows.
 
-The flow is robots.txt, HEAD (`head-requests`), GET. A redirect that keeps the key (`www.`, slash, scheme) is
-followed here; one that leaves it ends the visit, for the target is a page of its own.
+The flow is robots.txt, HEAD (`head-requests`), GET. Where the page is in the store, it is one GET with the validators
+of the last answer, and after a 304 the stored page is read as if it had been sent again. A redirect that keeps the key
+(`www.`, slash, scheme) is followed here; one that leaves it ends the visit, for the target is a page of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from crawler.model.messages import (
     LOCAL_SHORTAGE,
     NO_RETRIES,
@@ -34,18 +38,20 @@ from crawler.model.messages import (
     Request,
     Response,
     RetryCounts,
+    StoredPage,
 )
 from crawler.model.page_claims import longest_key
 from crawler.model.pagination import label_next
 from crawler.model.records import (
     SITEMAP_KEY,
-    UNSET,
     Closure,
     DomainEvent,
     Job,
     PageResult,
+    Revalidation,
     RobotsResult,
     SitemapResult,
+    Validators,
 )
 from crawler.model.settings import Config, ExtractRule
 from crawler.model.states import PageState, slug_of
@@ -86,6 +92,9 @@ _HEADER_LENGTH = 300
 LONGEST_ETAG = 2048  # characters; a longer one is not kept: cut off, it would be another
 MOST_HEADERS = 8 * 1024  # characters of names and values that a result keeps
 _NOT_KEPT = frozenset({"set-cookie", "set-cookie2"})
+# Headers that say something about the page. Many servers leave them out of a 304.
+_TELLING = ("content-type", "content-language", "x-robots-tag", "refresh")
+_OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-range", "transfer-encoding"})
 _USERINFO = re.compile(r"(?<=[/\\])[^/\\?#]*@")
 
 
@@ -97,8 +106,8 @@ class Refusal:
     is_own: bool = True
 
 
-Wish = Request | Pause | RobotsResult | SitemapResult | DomainEvent
-Reply = Answer | Refusal | None
+Wish = Request | Pause | StoredPage | RobotsResult | SitemapResult | DomainEvent
+Reply = Answer | Refusal | bytes | None
 Visit = Generator[Wish, Reply, PageResult]
 KnownRobots = Callable[[str], Policy | None]
 
@@ -121,14 +130,18 @@ def visit(
     *,
     learns_404: bool = False,
     fields: Sequence[ExtractRule] = (),
+    asked_as: int = 0,
+    validators: Validators | None = None,
 ) -> Visit:
     """Visit one page. `known` gives a host's policy if it is cached and fresh; `is_listed` says whether a domain
     must never be visited (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
     that this one continues. `validator` is the config's, where it is at hand. `learns_404`: GET a missing page, too.
-    `fields` are the user's own that concern this page.
+    `fields` are the user's own that concern this page. `asked_as` stands for the headers of our requests. `validators`
+    are those of the job, if its page is in the store and they were given to the same `asked_as`.
     """
     flow = _Flow(job, config, known, is_listed, retry_counts, validator, learns_404)
     flow.fields = fields
+    flow.asked_as, flow.validators = asked_as, validators
     try:
         return (yield from flow.run())
     except _Ended as ended:
@@ -220,6 +233,10 @@ class _Flow:
         self.keeps_pages = config.store.html
         self.has_simhash = config.store.near_duplicates
         self.fields: Sequence[ExtractRule] = ()
+        self.asked_as = 0
+        self.validators: Validators | None = None
+        self.may_ask_conditionally = True  # until a 304 turns out to be of no use
+        self.is_etag_vain = False  # the ETag was sent, or doubted, and the page came all the same
         self.key = job.key.removeprefix(SITEMAP_KEY)
         self.wanted = BodyWanted.HTML
         self.limit = config.network.max_body_size
@@ -239,12 +256,21 @@ class _Flow:
         seen = {url}
         mode = self.settings.head_requests
         is_head = mode == "always" or (mode == "auto" and not looks_like_page(url))
+        is_head = is_head and self.validators is None
         while True:
             yield from self._check_robots(url)
-            answer = yield from self._send(url, is_head)
+            conditions = self._conditions(url)
+            answer = yield from self._send(url, is_head, conditions)
             if answer is None:  # HEAD is not to be had here
                 is_head = False
                 continue
+            if conditions and answer.status == 304:
+                answer = yield from self._stored_answer(answer)
+                if answer is None:
+                    self.may_ask_conditionally = False
+                    continue
+            elif conditions:
+                self.is_etag_vain = conditions[0][0] == "If-None-Match"
             target = self._next_hop(url, answer, seen)
             if target is not None:
                 url = target
@@ -253,6 +279,36 @@ class _Flow:
                 is_head = False
             else:
                 return self._read(url, answer)
+
+    def _conditions(self, url: str) -> tuple[tuple[str, str], ...]:
+        """The headers that ask for this page only if it has changed; none where its validators do not belong."""
+        known = self.validators
+        if known is None or not self.may_ask_conditionally or url != known.url:
+            return ()
+        found = []
+        if known.etag and not (known.is_etag_vain and known.last_modified):
+            found.append(("If-None-Match", known.etag))
+        if known.last_modified:
+            found.append(("If-Modified-Since", known.last_modified))
+        return tuple(found)
+
+    def _stored_answer(self, confirmed: Response) -> Generator[Wish, Reply, Response | None]:
+        """The answer that a 304 confirms, with the page from the store; None: the page is to be asked for again."""
+        known = self.validators
+        assert known is not None
+        etag = confirmed.headers.get("etag", "")
+        is_doubted = known.etag and not known.is_etag_vain and not etag.startswith("W/")
+        if is_doubted and etag not in ("", known.etag.removeprefix("W/")):
+            self.is_etag_vain = True
+            return None  # it speaks of another page than the one that is here
+        body = yield StoredPage(known.content_hash)
+        if not isinstance(body, bytes):
+            return None
+        headers = {name: value for name, value in confirmed.headers.items() if name not in _OF_THE_BODY}
+        headers = {"etag": known.etag, "last-modified": known.last_modified, **known.headers, **headers}
+        headers = {name: value for name, value in headers.items() if value}
+        is_cut = len(body) > self.limit
+        return Response(200, headers, body, is_cut=is_cut, elapsed=confirmed.elapsed, received_at=confirmed.received_at)
 
     def answer(self) -> Generator[Wish, Reply, Response]:
         """The final answer to a GET, without a HEAD before it."""
@@ -279,9 +335,11 @@ class _Flow:
         seen.add(target)
         return target
 
-    def _send(self, url: str, is_head: bool) -> Generator[Wish, Reply, Response | None]:
+    def _send(
+        self, url: str, is_head: bool, conditions: tuple[tuple[str, str], ...] = ()
+    ) -> Generator[Wish, Reply, Response | None]:
         """An answer that is neither a reason to come back later nor none at all; None: ask with GET instead."""
-        request = Request("HEAD", url) if is_head else Request("GET", url, self.wanted, self.limit)
+        request = Request("HEAD", url) if is_head else Request("GET", url, self.wanted, self.limit, conditions)
         while True:
             answer = yield request
             if isinstance(answer, Refusal):
@@ -633,7 +691,20 @@ class _Flow:
             found["etag"] = etag if 0 < len(etag) <= LONGEST_ETAG else None
             if self.keeps_pages and not says_noarchive:
                 found["headers"] = kept_headers(headers)
+                found["revalidation"] = self._revalidation(found, headers)
         return found
+
+    def _revalidation(self, found: dict[str, Any], headers: Mapping[str, str]) -> Revalidation | UnsetType:
+        """How the next visit may ask whether the page has changed; unset: it cannot."""
+        kept: dict[str, str] = found["headers"]
+        telling = {name: headers[name] for name in _TELLING if name in headers}
+        has_date = 0 < len(headers.get("last-modified", "")) < _HEADER_LENGTH
+        if (found["etag"] is None and not has_date) or not telling.keys() <= kept.keys():
+            return UNSET
+        known = self.validators
+        is_same = known is not None and known.content_hash == found["content_hash"]
+        is_vain = is_same and known is not None and (self.is_etag_vain or known.is_etag_vain)
+        return Revalidation(self.asked_as, telling, is_vain)
 
     def _canonical(self, base: str, href: str) -> str | None:
         """The address that a page gives as its own, if it can be one."""
@@ -671,12 +742,18 @@ class _Flow:
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of an answer that its result keeps: no cookies, and 8 KB at the most, in their order."""
+    """The headers of an answer that its result keeps: no cookies, and 8 KB at the most, in their order. Those that say
+    something about the page have their room before others.
+    """
     kept: dict[str, str] = {}
-    room = MOST_HEADERS
+    told = {name: len(name) + len(headers[name]) for name in _TELLING if name in headers}
+    room = MOST_HEADERS - sum(size for size in told.values() if size <= MOST_HEADERS // 4)
     for name, value in headers.items():
         size = len(name) + len(value)
-        if name not in _NOT_KEPT and size <= room:
+        is_reserved = told.get(name, MOST_HEADERS) <= MOST_HEADERS // 4
+        if is_reserved:
+            kept[name] = value
+        elif name not in _NOT_KEPT and size <= room:
             kept[name] = value
             room -= size
     return kept

@@ -1,4 +1,5 @@
-"""Rows of `page_facts` and `page_fields`: what an accepted page says about itself, and the user's own fields.
+"""Rows of `page_facts`, `page_answers` and `page_fields`: what an accepted page says about itself, how a visit may ask
+whether it has changed, and the user's own fields.
 
 A visit that was not accepted leaves those of the last one that was.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 
+import orjson
 from msgspec import UNSET
 
-from crawler.model.records import PageResult
+from crawler.model.records import PageResult, Revalidation
 from ingest.memory.changes import Changes
 
 
@@ -41,6 +43,18 @@ def write_facts(db: sqlite3.Connection, done: Changes) -> None:
         "INSERT OR REPLACE INTO page_facts VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''),"
         " nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, nullif(?, ''), nullif(?, ''))",
         rows,
+    )
+    answers = [(page, visit, visit.revalidation) for page, visit in visited if visit.content_hash is not None]
+    db.executemany(
+        "INSERT OR REPLACE INTO page_answers VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(page, visit.run, visit.answered_by or visit.wire, how.asked_as),
+                *(orjson.dumps(how.headers).decode(), how.is_etag_vain),
+            )
+            for page, visit, how in answers
+            if isinstance(how, Revalidation)
+        ],
     )
     fields = [(page, visit.fields) for page, visit in visited if isinstance(visit.fields, dict)]
     if fields:

@@ -204,6 +204,17 @@ CREATE TABLE cap_pages (                       -- pages under a [[cap]]
     + _REVISITS
 )
 
+SINCE_FORMAT_6 = """
+CREATE TABLE page_answers (                    -- how a visit may ask whether a page has changed, besides page_facts
+    id              INTEGER PRIMARY KEY,       -- = pages.id
+    run             INTEGER NOT NULL,          -- of use while it is page_facts.run
+    url             TEXT NOT NULL,             -- that answered
+    asked_as        INTEGER NOT NULL,          -- a hash of the headers of our request
+    headers         TEXT NOT NULL,             -- JSON: those of the answer that say something about the page
+    is_etag_vain    INTEGER NOT NULL           -- 1: the page was sent again in spite of its ETag
+);
+"""
+
 # New in format 5, on the tables of format 4.
 FROM_FORMAT_4 = """
 ALTER TABLE frontier ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
@@ -402,6 +413,7 @@ CREATE TABLE quarantine (                      -- spool lines that did not verif
     + SINCE_FORMAT_3
     + SINCE_FORMAT_4
     + SINCE_FORMAT_5
+    + SINCE_FORMAT_6
 )
 
 # Made when a run ends, dropped when one starts: during a crawl each would cost more than the links themselves. Three

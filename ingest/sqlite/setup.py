@@ -25,14 +25,15 @@ from ingest.sqlite.schema import (
     SINCE_FORMAT_3,
     SINCE_FORMAT_4,
     SINCE_FORMAT_5,
+    SINCE_FORMAT_6,
     TABLES,
 )
 
 _ROWS = 20_000  # of the index, at a time
-_FROM_5 = SINCE_FORMAT_5 + FROM_FORMAT_5
+_FROM_5 = SINCE_FORMAT_5 + FROM_FORMAT_5 + SINCE_FORMAT_6
 _FROM_4 = SINCE_FORMAT_4 + FROM_FORMAT_4 + _FROM_5
 _FROM_3 = SINCE_FORMAT_3 + _FROM_4
-_UPGRADES = {"2": SINCE_FORMAT_2 + _FROM_3, "3": _FROM_3, "4": _FROM_4, "5": _FROM_5}
+_UPGRADES = {"2": SINCE_FORMAT_2 + _FROM_3, "3": _FROM_3, "4": _FROM_4, "5": _FROM_5, "6": SINCE_FORMAT_6}
 _WITHOUT_FIGURES = ("2", "3")  # formats
 _INDEX = f"""
 SELECT url_hash, reach, (domain_id << 4) | ((origin NOT IN ('linked', 'seed')) << 3) |
