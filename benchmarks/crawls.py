@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from benchmarks.sites import Layout
 from benchmarks.terrain import BLACKLIST, HUB, QUALITY_SITES, STUB, Shape, host_of
 from benchmarks.webserver import Seen, WebServer
 from crawler.demo.server import Served
+from crawler.model.urls import normalize
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,15 @@ def terrain_lists(shape: Shape) -> str:
 def layout_lists(layout: Layout) -> str:
     """Every host is quality and its pages are its seeds. With `layout_options` nothing else is visited."""
     return "".join(f'[[quality]]\ndomain = "{host.name}"\nseeds = {_toml_list(host.urls())}\n' for host in layout.hosts)
+
+
+def closed_lists(layout: Layout) -> str:
+    """The same, with nothing else in scope: a second run needs half the requests, and would visit other pages."""
+    lists = ""
+    for host in layout.hosts:
+        allowed = ", ".join(f"'^{re.escape(normalize(url))}$'" for url in host.urls())
+        lists += f'[[quality]]\ndomain = "{host.name}"\nseeds = {_toml_list(host.urls())}\nallow = [{allowed}]\n'
+    return lists
 
 
 def layout_options(layout: Layout, *, open_pages: int, workers: int) -> CrawlOptions:

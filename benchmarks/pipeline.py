@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +29,7 @@ from benchmarks.census import summarise
 from benchmarks.crawls import (
     CrawlFigures,
     CrawlOptions,
+    closed_lists,
     crawl,
     digest_of,
     layout_lists,
@@ -193,6 +195,8 @@ class Bench:
             for one in keeping:
                 self._agree(one, layout, f"the pipeline with the store in {self._folder.name}")
             found["store"] = summary_of(keeping)
+            if server.name == "nginx":  # the own server has no validators
+                found["revisit"] = self._revisit(server, closed_lists(layout), replace(options, keeps_html=True))
             for one in runs:
                 self._agree(one, layout, f"the pipeline in {self._folder.name}")
             found["pipeline"] = summary_of(runs)
@@ -247,6 +251,22 @@ class Bench:
                 keeping.append(run_and_keep(self._folder / f"keeping-{number}"))
                 self._steps.say(f"  {keeping[-1].seconds:.1f} s, {keeping[-1].rate:.0f} pages/s")
         return runs, loops_of(loops), keeping
+
+    def _revisit(self, server: WebServer, lists: str, options: CrawlOptions) -> dict[str, Any]:
+        """A crawl with the store, and its next run: nothing has changed since."""
+        self._steps.say("A crawl with the store, and its next run: nothing has changed")
+        first = crawl(self._folder / "revisited", server, lists, options)
+        since = time.time()
+        again = crawl(self._folder / "revisited", server, lists, options)
+        answers = Counter(
+            each.status for each in server.seen(since) if each.method == "GET" and each.path != "robots.txt"
+        )
+        self._steps.say(f"  {again.seconds:.1f} s, {answers[304]:,} pages confirmed, {answers[200]:,} sent again")
+        if again.pages != first.pages or answers[304] < 0.9 * first.pages:
+            words = f"{again.pages:,} of {first.pages:,} pages, {answers[304]:,} confirmed"
+            self._mistakes.append(f"the revisit in {self._folder.name}: {words}")
+        costs = {"visit_ms": summary_of([first])["cpu_ms_total"], "confirmed": answers[304], "sent_again": answers[200]}
+        return summary_of([again]) | costs
 
     def _loop(self, urls: list[str], server: WebServer) -> tuple[BareResult, float]:
         self._steps.say(f"The bare loop: {len(urls):,} pages")
