@@ -13,16 +13,17 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from crawler.model import archives, page_claims, pagination, shown_text, urls
+from crawler.model import archives, page_claims, pagination, records, shown_text, urls
 from crawler.model.messages import Response
 from crawler.model.pagination import LIST_WORDS
 from crawler.model.settings import TrapSettings, ValidationSettings
 from crawler.net import codings, http1
-from crawler.rules import subdomains, traps
+from crawler.rules import page_priority, revisit_interval, subdomains, traps
 from crawler.visit import (
     clean_text,
     content_types,
@@ -103,6 +104,12 @@ def scan_all(raw: bytes, most: int, elements: tuple[str, ...]) -> object:
     return pure_scanner.scan(raw, most, False, elements, html.refresh_target, _LIMITS, True, LIST_WORDS)
 
 
+def parse_with_hash(text: str) -> None:
+    page = records.PageResult(1, "https://a.test/", "https://a.test/", "a.test", "", "processed", content_hash=text)
+    with suppress(records.RecordError):
+        records.parse(records.dump(page))
+
+
 READERS: dict[str, dict[str, Reader]] = {
     "crawler.visit.html": {
         "page": data(page),
@@ -176,7 +183,15 @@ READERS: dict[str, dict[str, Reader]] = {
         "family": lambda text: traps.family_of("https://a.test/1" + text, NO_LIMITS),
         "shape": lambda text: traps.shape_error("https://a.test/" + text, NO_LIMITS),
     },
+    "crawler.rules.page_priority": {
+        "kind": lambda text: page_priority.kind_of("https://a.test/archive" + text, "a.test"),
+    },
+    "crawler.rules.revisit_interval": {
+        "date": revisit_interval.span_of,
+        "moment": lambda text: revisit_interval.span_of("2026-11-18T10:00:00." + text),
+    },
     "crawler.rules.subdomains": {"registered": lambda text: subdomains.registered_domain(text[:LONGEST_HOST])},
+    "crawler.model.records": {"content hash": parse_with_hash},
     "crawler.model.page_claims": {"length": page_claims.whole_length},
     "crawler.visit.clean_text": {"title": lambda text: clean_text.cleaned(text, 10**9)},
     "crawler.visit.link_text": {

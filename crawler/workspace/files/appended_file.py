@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from crawler.workspace.atomic import open_own
+from crawler.workspace.atomic import OWNER_ONLY_FOLDER, open_own
 
 
 class AppendedFile:
@@ -23,7 +23,7 @@ class AppendedFile:
 
     def open_at(self, size: int) -> int:
         self.close()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         self._descriptor = open_own(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         found = os.fstat(self._descriptor).st_size
         kept = min(found, size)
@@ -83,5 +83,5 @@ class LogFolder:
     def take_from(self, other: LogFolder) -> None:
         for name in other.names():
             target = self._root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             (other._root / name).replace(target)

@@ -101,7 +101,7 @@ class FileWorkspace:
         for name in (*_MOVED_ASIDE, *(_KEPT_BY_FRESH if is_whole else ())):
             source = layout.root / name
             if source.exists() and any(path.is_file() and path != layout.format_file for path in source.rglob("*")):
-                kept.mkdir(parents=True, exist_ok=True)
+                kept.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
                 source.rename(kept / name)
         layout.format_file.unlink(missing_ok=True)
         self.prepare()
