@@ -16,7 +16,7 @@ from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run,
 from tests.torture.outages import FailingNetwork
 from tests.torture.run import behind
 
-pytestmark = pytest.mark.xdist_group("crawl")
+pytestmark = pytest.mark.xdist_group("disturbed-crawl")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, started
 
-pytestmark = pytest.mark.xdist_group("crawl")
+pytestmark = pytest.mark.xdist_group("disturbed-crawl")
 
 ADDED = '\n[[blacklist]]\ndomain = "tired-ferry.test"\n'
 
