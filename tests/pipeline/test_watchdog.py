@@ -46,7 +46,7 @@ def flawed(body, *arguments, **options):
     if b"POISON" in body:
         re.match("(a+)+$", "a" * 60 + "b")  # until the end of the world
     if b"HUNGRY" in body:
-        eaten = b"x" * (1 << 28)  # more than the limit, at once
+        eaten = b"x" * (3 << 27)  # more than the limit, at once
         time.sleep(3600)  # without CPU: the memory is found long before the time
     return sound(body, *arguments, **options)
 
