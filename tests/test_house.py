@@ -30,10 +30,14 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.resilience": {"crawler.model"},
     "crawler.visit": {"crawler.model"},
     "crawler.store": {"crawler.model"},
+    "crawler.engine": {"crawler.model"},
     "crawler.workspace": {"crawler.model", "crawler.pace", "crawler.resilience"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
     "crawler.database": {"crawler.model", "crawler.workspace"},
-    "crawler.config": {"crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"},
+    "crawler.config": {
+        *("crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"),
+        "crawler.engine",
+    },
     "crawler.net": {"crawler.model", "crawler.visit"},
     "crawler.schedule": {
         *("crawler.model", "crawler.rules", "crawler.resilience", "crawler.workspace", "crawler.database"),
@@ -131,6 +135,7 @@ PURE_MODULES = {
     "crawler.config.warnings",
     "crawler.database.format",
     "crawler.database.ids",
+    "crawler.engine.place",
     "crawler.demo.failing_sites",
     "crawler.demo.forgetful_sites",
     "crawler.demo.masked_sites",
@@ -213,7 +218,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "parsel": ("crawler.visit",),
     "urllib3": ("crawler.hooks",),
     "requests": ("crawler.hooks",),
-    "psycopg": (),
+    "psycopg": ("crawler.engine",),
     "redis": (),
     "tomlkit": ("crawler.config",),
     "typer": ("crawler.cli",),
@@ -227,7 +232,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "limits": ("reporter.web",),
     "argon2": ("reporter.web",),
 }
-SQL_ROOMS = ("crawler.database", "ingest.sqlite", "reporter.queries")
+SQL_ROOMS = ("crawler.database", "crawler.engine", "ingest.sqlite", "reporter.queries")
 SQL = re.compile(
     r"\b(SELECT\b.*\bFROM|INSERT\s+(OR \w+ )?INTO|UPDATE\b.*\bSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b"
 )
@@ -242,6 +247,7 @@ HEAVY = (
     "parsel",
     "trustme",
     "ada_url",
+    "psycopg",
     *("starlette", "uvicorn", "limits", "argon2"),
 )
 

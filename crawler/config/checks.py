@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any
 
+from crawler.engine.place import place_of
 from crawler.model.urls import UrlError, normalize, wire_of
 from crawler.rules.patterns import PatternError, key_pattern
 from crawler.visit.validation import REASONS
@@ -313,6 +314,22 @@ def hook_secret(value: Any) -> str:
     """The key of a hook's signature."""
     if not isinstance(value, str) or len(value) < _LEAST_SECRET or not value.isprintable():
         raise Bad(f"a secret of at least {_LEAST_SECRET} characters, known to you and the receiver")
+    return value
+
+
+def engine_url(value: Any) -> str:
+    """The URL of a PostgreSQL database; empty: files and SQLite. It may hold a password, so no mistake shows it."""
+    allowed = 'the URL of a PostgreSQL database, like "postgresql://crawl@db.example/terrain"'
+    if value == "":
+        return ""
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        raise Bad(allowed)
+    try:
+        place = place_of(value)
+    except ValueError as problem:
+        raise Bad(f"{allowed} ({problem})") from None
+    if not place.database:
+        raise Bad(f"{allowed} (it names no database)")
     return value
 
 

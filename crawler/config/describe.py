@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crawler.engine.place import place_of
 from crawler.model.settings import Config
 from crawler.model.shown_text import age_words, counted, cut, domain_words, url_words
 from crawler.model.urls import normalize
@@ -44,6 +45,7 @@ def describe(config: Config) -> str:
         f"  database   {output.database_path}",
         f"  summary    {output.summary_path}",
         f"  workspace  {config.workspace}",
+        *([f"  engine     {place_of(config.engine.url)}"] if config.engine.url else []),
         "",
         "Network",
         f"  private addresses: {'allowed' if network.allow_private_addresses else 'refused'}"

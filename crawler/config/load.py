@@ -25,12 +25,14 @@ from crawler.config.describe import describe
 from crawler.config.last_used import is_crawl_of
 from crawler.config.template import TEMPLATE
 from crawler.config.warnings import warnings
+from crawler.engine.place import without_credentials
 from crawler.model.errors import UsageError
 from crawler.model.settings import (
     CapRule,
     Config,
     CrawlerSettings,
     DiscoverySettings,
+    EngineSettings,
     EntryNote,
     ExtractRule,
     GarbageRule,
@@ -167,6 +169,9 @@ _TABLES: dict[str, dict[str, Check]] = {
         "metrics": checks.yes_or_no,
         "metrics-every": checks.seconds,
     },
+    "engine": {
+        "url": checks.engine_url,
+    },
     "scope": {
         "allow": checks.key_patterns,
         "deny": checks.key_patterns,
@@ -198,6 +203,7 @@ _LISTS = {
     "cap": ("name", "pattern", "max-pages", "per"),
     "hook": ("name", "url", "events", "secret", "command", "to", "from"),
 }
+_SECRETS = ("engine.url",)  # a mistake in one does not show it
 _UNKNOWN = "an unknown key"
 _MOST_ORIGINS = 2**16 - 1  # the map numbers them in 16 bits
 _TOP = (*_TABLES, *_LISTS, "workspace")
@@ -278,7 +284,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomli.loads(text)
     except tomli.TOMLDecodeError as problem:
-        line = text.split("\n")[problem.lineno - 1].strip() if problem.lineno else ""
+        line = without_credentials(text.split("\n")[problem.lineno - 1].strip()) if problem.lineno else ""
         where = f"line {problem.lineno}, column {problem.colno}"
         raise ConfigError(path, [Mistake(where, _show(line), f"TOML ({problem.msg})")]) from None
     except (RecursionError, ValueError) as problem:
@@ -334,6 +340,7 @@ class _Loader:
             discovery=DiscoverySettings(**tables["discovery"]),
             revisit=revisit,
             store=StoreSettings(**tables["store"]),
+            engine=EngineSettings(**tables["engine"]),
             scope=ScopeSettings(**tables["scope"]),
             page_types=page_types,
             extract=extract,
@@ -640,7 +647,10 @@ class _Loader:
         try:
             return check(value)
         except Bad as problem:
-            self._wrong(path, value, str(problem))
+            if path in _SECRETS:
+                self._mistakes.append(Mistake(path, "something else", str(problem)))
+            else:
+                self._wrong(path, value, str(problem))
             return None
 
     def _dict(self, value: Any, path: str) -> dict[str, Any]:

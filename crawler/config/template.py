@@ -179,6 +179,9 @@ domain = "*.wiki.example"
 # max-backlog-bytes = "1 GiB"       # the same in bytes (0: no limit)
 # min-free-disk = "128 MiB"         # fetchers slow down at twice as much, and wait at it (0: no limit)
 
+# [engine]                          # more machines: docs/scale.md. Without it, files and SQLite
+# url = "postgresql://crawl@db.example/terrain"
+
 # [logs]                            # files for people and other programs, in the workspace
 # pages = true                      # logs/pages-<run>.csv: a row for every visit
 # metadata = true                   # metadata/crawl_metadata.jsonl: a record for every visit, over all runs

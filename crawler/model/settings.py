@@ -250,6 +250,15 @@ class ExtractRule:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """[engine]: the database that takes the place of files and SQLite; without a URL these are used. Like a path it is
+    in no hash and no record, and like a secret it is never shown.
+    """
+
+    url: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PageTypeRule:
     """One [[page-type]]: pages whose key the pattern matches are of this type; the first match counts."""
 
@@ -326,6 +335,7 @@ class Config:
     discovery: DiscoverySettings = DiscoverySettings()
     revisit: RevisitSettings = RevisitSettings()
     store: StoreSettings = StoreSettings()
+    engine: EngineSettings = EngineSettings()
     scope: ScopeSettings = ScopeSettings()
     page_types: tuple[PageTypeRule, ...] = ()
     extract: tuple[ExtractRule, ...] = ()

@@ -24,6 +24,7 @@ from crawler.model.settings import (
     Config,
     CrawlerSettings,
     DiscoverySettings,
+    EngineSettings,
     ExtractRule,
     GarbageRule,
     LimitSettings,
@@ -163,6 +164,7 @@ def test_every_setting_has_a_key_in_kebab_case_and_no_key_lacks_a_setting() -> N
         "validation": ValidationSettings,
         "discovery": DiscoverySettings,
         "store": StoreSettings,
+        "engine": EngineSettings,
         "scope": ScopeSettings,
         "revisit": RevisitSettings,
     }
@@ -1005,3 +1007,35 @@ def test_a_mistake_in_store_or_fields_is_named(read: Any, entry: str, mistake: s
     with pytest.raises(ConfigError) as caught:
         read(SITE + entry)
     assert [found.path for found in caught.value.mistakes] == [mistake]
+
+
+# -- [engine] ------------------------------------------------------------------------------------------------
+
+
+def test_the_engine_is_a_url_that_nothing_shows(read: Any) -> None:
+    config = read(QUALITY + '[engine]\nurl = "postgresql://crawl:s3cr3t@db.internal:5433/terrain"\n')
+    assert config.engine.url.endswith("/terrain")
+    assert "engine     terrain on db.internal, port 5433" in describe(config)
+    assert "s3cr3t" not in describe(config) + repr(config)
+    assert config.config_hash == read(QUALITY).config_hash
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'url = "https://crawl:s3cr3t@db.internal/terrain"',
+        'url = "postgresql://crawl:s3cr3t@db.internal"',
+        'url = "postgresql://crawl:s3cr3t@db.internal:x/terrain"',
+        'url = "postgresql://crawl:s3cr3t @db.internal/terrain"',
+        'url = ["postgresql://crawl:s3cr3t@db.internal/terrain"]',
+        'url = "postgresql://crawl:s3cr3t@db.internal/terrain',
+        "url = postgresql://crawl:s3cr3t@db.internal/terrain",
+    ],
+)
+def test_a_mistake_in_the_engines_url_does_not_show_it(read: Any, line: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(QUALITY + f"[engine]\n{line}\n")
+    assert "s3cr3t" not in str(refused.value)
+    assert "engine.url: found something else; allowed: the URL of a PostgreSQL database" in str(refused.value) or (
+        "TOML" in str(refused.value)
+    )

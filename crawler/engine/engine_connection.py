@@ -1,0 +1,92 @@
+"""Connections to the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crawler.engine.place import given_settings, place_of, without_credentials
+from crawler.model.errors import SumiError
+
+if TYPE_CHECKING:
+    import psycopg
+
+LEAST_VERSION = 150000  # PostgreSQL 15
+CONNECT_SECONDS = 10
+_INSTALL = "install it with: pip install 'sumi-ripple[postgresql]'"
+
+
+class EngineError(SumiError):
+    """The engine cannot be used; the message says why and what to do, without credentials."""
+
+
+class EngineUnreachable(EngineError):
+    """There is no connection to the engine just now."""
+
+
+def connect(
+    url: str, purpose: str, *, autocommit: bool = True, seconds: int = CONNECT_SECONDS
+) -> psycopg.Connection[Any]:
+    """A connection to the engine at this URL. `purpose` is what the engine's own views call it. Raises EngineError.
+
+    Off this machine it is encrypted, and the server's certificate is checked, unless the URL has an `sslmode` of its
+    own. Dead peers are noticed after half a minute.
+    """
+    driver = _psycopg()
+    place = place_of(url)
+    given = given_settings(url)
+    settings: dict[str, Any] = {
+        "application_name": f"sumi-ripple {purpose}",
+        "connect_timeout": seconds,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
+    if not place.is_local and "sslmode" not in given:
+        settings["sslmode"] = "verify-full"
+        if "sslrootcert" not in given:
+            settings["sslrootcert"] = "system"
+    settings = {name: value for name, value in settings.items() if name not in given}
+    try:
+        connection: psycopg.Connection[Any] = driver.connect(
+            url, autocommit=autocommit, prepare_threshold=2, **settings
+        )
+    except driver.OperationalError as problem:
+        raise EngineUnreachable(f"cannot reach the engine {place}: {reason_of(problem)}{_hint(problem)}") from None
+    except (driver.Error, ValueError):  # its words may repeat a part of the URL
+        raise EngineError(
+            f"[engine] url, for {place}, is no URL that PostgreSQL reads; characters like %, / and @ in a user name or "
+            "password are written as %25, %2F and %40"
+        ) from None
+    if connection.info.server_version < LEAST_VERSION:
+        found = connection.info.parameter_status("server_version")
+        connection.close()
+        raise EngineError(f"the engine {place} is PostgreSQL {found}; version 15 or newer is needed")
+    return connection
+
+
+def reason_of(problem: Exception) -> str:
+    """The first line of an error of the engine, without credentials."""
+    text = str(problem).strip() or type(problem).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return without_credentials(lines[0] if lines else text).rstrip(".")
+
+
+def _hint(problem: Exception) -> str:
+    text = str(problem).lower()
+    if "certificate" in text or "ssl" in text:
+        return (
+            "; off this machine the connection is encrypted and the server's certificate checked: name its authority "
+            "with ?sslrootcert=FILE in [engine] url, or give up the check with ?sslmode=require"
+        )
+    if "password" in text or "authentication" in text:
+        return "; the password may stand in ~/.pgpass or PGPASSWORD"
+    return ""
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise EngineError(f"[engine] url needs psycopg, which is not installed; {_INSTALL}") from None
+    return psycopg

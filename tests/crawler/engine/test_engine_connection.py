@@ -1,0 +1,79 @@
+"""Connections to the engine: what is said where there is none, and that they are encrypted off this machine."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from crawler.engine.engine_connection import EngineError, EngineUnreachable, connect
+from tests.postgres_server import in_database, own_database
+
+
+def test_a_connection_says_what_it_is_for() -> None:
+    with own_database() as url, connect(url, "test") as connection:
+        (name,) = connection.execute("SELECT current_setting('application_name')").fetchone() or ("",)
+        assert name == "sumi-ripple test"
+
+
+def test_an_engine_that_is_not_there_is_named_without_the_password() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        port = probe.getsockname()[1]
+        with pytest.raises(EngineUnreachable) as refused:
+            connect(f"postgresql://crawl:s3cr3t@127.0.0.1:{port}/terrain", "test")
+    text = str(refused.value)
+    assert f"cannot reach the engine terrain on 127.0.0.1, port {port}: " in text
+    assert "\n" not in text and "s3cr3t" not in text
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__
+
+
+def test_a_wrong_password_and_a_missing_database_are_told_apart_and_not_shown() -> None:
+    with own_database() as url:
+        head, _, tail = url.partition("://")[2].partition("@")
+        user = head.partition(":")[0]
+        with pytest.raises(EngineUnreachable, match=r"password authentication failed.*~/\.pgpass") as refused:
+            connect(f"postgresql://{user}:s3cr3t@{tail}", "test")
+        assert "s3cr3t" not in str(refused.value)
+        with pytest.raises(EngineUnreachable, match=r'database "nowhere" does not exist'):
+            connect(in_database(url, "nowhere"), "test")
+
+
+def test_a_url_that_postgresql_does_not_read_is_not_repeated() -> None:
+    with pytest.raises(EngineError, match="is no URL that PostgreSQL reads") as refused:
+        connect("postgresql://crawl:s3%cr3t@127.0.0.1/terrain", "test")
+    assert "cr3t" not in str(refused.value)
+
+
+@pytest.fixture
+def plain_server() -> str:
+    """A server on another machine, as far as its name says, that refuses to speak TLS; returns its host and port."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def refuse() -> None:
+        with server:
+            for _ in range(3):
+                with server.accept()[0] as client:
+                    client.recv(8)
+                    client.sendall(b"N")
+                    client.recv(1)
+
+    threading.Thread(target=refuse, daemon=True).start()
+    return f"db.internal:{server.getsockname()[1]}"
+
+
+def test_off_this_machine_nothing_is_sent_without_tls(plain_server: str) -> None:
+    url = f"postgresql://crawl:s3cr3t@{plain_server}/terrain?hostaddr=127.0.0.1"
+    with pytest.raises(EngineUnreachable, match="server does not support SSL") as refused:
+        connect(url, "test")
+    assert "?sslrootcert=FILE" in str(refused.value) and "s3cr3t" not in str(refused.value)
+
+
+def test_the_settings_of_the_url_win(plain_server: str) -> None:
+    """Who says so in the URL speaks without TLS, and on this machine everybody does."""
+    for host in (plain_server, plain_server.replace("db.internal", "127.0.0.1")):
+        mode = "&sslmode=disable" if host == plain_server else ""
+        with pytest.raises(EngineUnreachable) as refused:
+            connect(f"postgresql://crawl@{host}/terrain?hostaddr=127.0.0.1{mode}", "test")
+        assert "SSL was required" not in str(refused.value)

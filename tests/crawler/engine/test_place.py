@@ -1,0 +1,56 @@
+"""The URL of the engine: what it means, and that nothing of its credentials is shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.engine.place import Place, given_settings, place_of, without_credentials
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "is_local"),
+    [
+        ("postgresql://crawl@db.internal/terrain", Place("db.internal", "", "terrain"), False),
+        ("postgres://crawl:x@db.internal:6432/terrain?sslmode=require", Place("db.internal", "6432", "terrain"), False),
+        ("postgresql://localhost/terrain", Place("localhost", "", "terrain"), True),
+        ("postgresql://127.0.0.2:5433/terrain", Place("127.0.0.2", "5433", "terrain"), True),
+        ("postgresql://[::1]:5433/terrain", Place("::1", "5433", "terrain"), True),
+        ("postgresql:///terrain?host=/run/postgresql", Place("/run/postgresql", "", "terrain"), True),
+        ("postgresql://%2Frun%2Fpostgresql/terrain", Place("/run/postgresql", "", "terrain"), True),
+        ("postgresql:///terrain", Place("", "", "terrain"), True),
+        ("postgresql://a.example:1,b.example:2/terrain", Place("a.example,b.example", "1", "terrain"), False),
+        ("postgresql://localhost,b.example/terrain", Place("localhost,b.example", "", "terrain"), False),
+        ("postgresql://db.example/?dbname=other", Place("db.example", "", "other"), False),
+        ("postgresql://localhost/terrain?hostaddr=192.0.2.1", Place("192.0.2.1", "", "terrain"), False),
+        ("postgresql://localhost.evil.example/terrain", Place("localhost.evil.example", "", "terrain"), False),
+    ],
+)
+def test_a_url_names_a_host_a_port_and_a_database(url: str, place: Place, is_local: bool) -> None:
+    assert place_of(url) == place
+    assert place.is_local == is_local
+
+
+@pytest.mark.parametrize("url", ["", "db.internal/terrain", "https://db.internal/terrain", "postgresql://[::1/x"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        place_of(url)
+
+
+def test_settings_of_the_url_are_known_by_name() -> None:
+    assert given_settings("postgresql://h/d?sslmode=require&sslrootcert=") == {"sslmode", "sslrootcert"}
+
+
+@given(st.text(st.characters(exclude_characters="\"'", exclude_categories=("Z", "C")), min_size=6))
+def test_no_password_is_shown_whatever_it_is_made_of(password: str) -> None:
+    secret = f"s3cr3t{password}s3cr3t"
+    shown = without_credentials(f'url = "postgresql://crawl:{secret}@db.internal/terrain" is wrong')
+    assert "s3cr3t" not in shown
+    assert "db.internal/terrain" in shown
+    assert secret not in str(place_of("postgresql://crawl:x@db.internal/terrain"))
+
+
+@pytest.mark.parametrize("text", ["?password=hunter2&x=1", "password='hunter2 3' host=x", "sslpassword: hunter2;"])
+def test_a_password_among_settings_is_not_shown(text: str) -> None:
+    assert "hunter2" not in without_credentials(text)
