@@ -104,6 +104,7 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.observe", "crawler.workspace"),
         *("crawler.database", "reporter", "reporter.queries", "reporter.diff", "reporter.explain"),
         *("reporter.export", "reporter.map", "reporter.atlas", "crawler.store", "crawler.visit"),
+        *("crawler.hooks", "crawler.keep"),
     },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.store", "crawler.workspace", "crawler.database"),

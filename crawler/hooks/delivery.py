@@ -21,13 +21,15 @@ from crawler.net.hub import BlockingWaiter
 from crawler.net.resolver import AddressResolver, Unresolvable
 from crawler.net.tls import tls_context
 from crawler.workspace.clock import now_text
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import Held, RoleTaken, Workspace
 
 RETRIES = 3
 SECONDS = 10.0  # for each step of an attempt
 _BACKOFF = 0.5  # seconds before the second retry; each further one waits twice as long
 _TRY_AGAIN = (429, 500, 502, 503, 504)
 _MOST_STARTS = 5  # starts of a crawl after which a delivery is given up
+_PATIENCE = 2 * SECONDS  # for another process that sends: it looks for more after each delivery
+SENDER = "hook-sender"  # the role of the process that sends
 
 
 class HookSender:
@@ -35,6 +37,7 @@ class HookSender:
 
     def __init__(self, config: Config, workspace: Workspace) -> None:
         self.config = config
+        self._workspace = workspace
         self._outbox = Outbox(workspace)
         self._thread: threading.Thread | None = None
 
@@ -66,7 +69,29 @@ class HookSender:
                     return
 
     def send_pending(self) -> list[Delivery]:
-        """Every pending delivery once (with its retries), in order; returns them as they are then."""
+        """Every pending delivery once (with its retries), in order; returns them as they are then.
+
+        One process sends at a time: the supervisor, the web face and a command may all find the same one pending.
+        """
+        turn = self._turn()
+        if turn is None:
+            return []
+        try:
+            return self._send_all()
+        finally:
+            turn.release()
+
+    def _turn(self) -> Held | None:
+        """The right to send; None: another process has it, and finds what is pending, too."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._workspace.take_role(SENDER)
+            except RoleTaken:
+                if time.monotonic() > until:
+                    return None
+
+    def _send_all(self) -> list[Delivery]:
         hooks = {hook.name: hook for hook in self.config.hooks}
         done: list[Delivery] = []
         while True:
@@ -89,7 +114,8 @@ class HookSender:
         except OSError as problem:  # those of requests are, too
             answer, is_done = f"{type(problem).__name__}: {problem}"[:300], False
         attempts = delivery.attempts + 1
-        is_over = is_done or attempts >= _MOST_STARTS or answer.startswith(("3", "4"))
+        is_refused = answer.startswith(("3", "4")) and answer not in map(str, _TRY_AGAIN)
+        is_over = is_done or attempts >= _MOST_STARTS or is_refused
         state = "delivered" if is_done else "failed" if is_over else "pending"
         return replace(delivery, state=state, attempts=attempts, answer=answer, done_at=now_text() if is_over else "")
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -216,9 +217,23 @@ class Forgotten:
     shared: int = 0
 
 
-def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
-    """Remove the content of these pages, of every run. What another page shows as well is kept for that one."""
-    _require_rest(config)
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What `forget` would remove. `going` are hash → URL; `bytes` those of the files that would go, packs aside."""
+
+    pages: int
+    going: dict[str, str]
+    shared: int
+    bytes: int
+
+    @property
+    def print(self) -> str:
+        """The same for plans that remove the same."""
+        return sha256(" ".join(sorted(self.going)).encode()).hexdigest()
+
+
+def plan_forgetting(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgetting:
+    """Find the content of these pages, of every run. What another page shows as well is kept for that one."""
     meant: dict[str, str] = {}  # hash → URL
     others: set[str] = set()
     urls: set[str] = set()
@@ -228,16 +243,35 @@ def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
             urls.add(copy.url)
         else:
             others.add(copy.content_hash)
-    store, done = open_store(config), Forgotten(len(urls))
+    store = open_store(config)
     there = {digest: url for digest, url in meant.items() if store.has(digest)}
-    done.shared = len(there.keys() & others)
     going = {digest: url for digest, url in there.items() if digest not in others}
-    note_removed(config, going.items())
-    for digest in going:
+    return Forgetting(len(urls), going, len(there) - len(going), sum(_file_size(store.path_of(each)) for each in going))
+
+
+def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
+    """Remove the content of these pages, of every run. Raises CrawlAtWork."""
+    _require_rest(config)
+    return carry_out(config, plan_forgetting(config, is_meant))
+
+
+def carry_out(config: Config, plan: Forgetting) -> Forgotten:
+    """Remove what a plan names. Raises CrawlAtWork."""
+    _require_rest(config)
+    store, done = open_store(config), Forgotten(plan.pages, shared=plan.shared)
+    note_removed(config, plan.going.items())
+    for digest in plan.going:
         done.removed += store.remove(digest)
-    if going:
+    if plan.going:
         store.sync()
     return done
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # it is in a pack
 
 
 def pack(config: Config, min_age: float) -> Packed:
@@ -286,14 +320,18 @@ def _require_rest(config: Config) -> None:
 
 
 __all__ = [
+    "CrawlAtWork",
     "Findings",
+    "Forgetting",
     "Forgotten",
     "NotKept",
+    "carry_out",
     "figures",
     "forget",
     "forgotten",
     "note_removed",
     "pack",
     "page_content",
+    "plan_forgetting",
     "verify",
 ]

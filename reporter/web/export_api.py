@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -20,13 +21,13 @@ from reporter import candidate_views
 from reporter.candidates import candidates as find_candidates
 from reporter.diff import diff_views
 from reporter.escape import cell
-from reporter.export.graph import FORMATS, TABLES, Filters, export
+from reporter.export.graph import FORMATS, LEVELS, TABLES, Filters, export
 from reporter.queries.page_list import ListedPage, PageFilters, list_pages
 from reporter.survey import survey
 from reporter.web.map_api import Run, changes_of, domain_shape
 from reporter.web.map_choice import ChosenMap, chosen
 from reporter.web.problems import Problem
-from reporter.web.routing import Call
+from reporter.web.routing import Answer, Call, is_among
 
 _PART = 2000  # rows that are read at one time
 
@@ -38,16 +39,33 @@ class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 def export_table(call: Call) -> Response:
     """`NAME.csv`: pages, domains, candidates, dead-links, unreachable-links, moved-links; or `map.FORMAT`."""
-    name, _, ending = call.path["file"].rpartition(".")
     about = chosen(call.face, call.query.run)
+    make = _maker(call, about)
+    tag = _tag(call, about)
+    if is_among(call.headers.get("if-none-match", ""), tag):  # before the work, not after it
+        return Response(status_code=304, headers={"ETag": tag, "Cache-Control": "private, no-cache"})
+    response = make()
+    response.headers["ETag"] = tag
+    return response
+
+
+def _maker(call: Call, about: ChosenMap) -> Callable[[], Response]:
+    """What makes the file that was asked for. Raises Problem where there is no such export."""
+    name, _, ending = call.path["file"].rpartition(".")
     if ending == "csv" and name in _TABLES:
-        return _csv(f"{name}.csv", _TABLES[name](call, about))
+        return lambda: _csv(f"{name}.csv", _TABLES[name](call, about))
     if name == "map" and ending in FORMATS and ending not in TABLES:
-        return _map_file(call, about, ending)
+        return lambda: _map_file(call, about, ending)
     if name in ("map.nodes", "map.edges") and ending == "csv":
-        return _map_file(call, about, "csv", name.removeprefix("map."))
-    known = ", ".join([f"{table}.csv" for table in _TABLES])
-    raise Problem(404, "no-such-export", f"the exports are {known}, map.gexf, map.graphml, map.jsonl, map.nodes.csv")
+        return lambda: _map_file(call, about, "csv", name.removeprefix("map."))
+    known = ", ".join(EXPORTS)
+    raise Problem(404, "no-such-export", f"the exports are {known}")
+
+
+def _tag(call: Call, about: ChosenMap) -> str:
+    """A weak ETag: the same state of the map, asked in the same way."""
+    parts = (about.stamp, call.path["file"], call.query.level, call.face.config.entry_notes)
+    return f'W/"{blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()}"'
 
 
 def diff_table(call: Call) -> Response:
@@ -118,6 +136,16 @@ _TABLES: dict[str, Callable[[Call, ChosenMap], Iterator[Sequence[Any]]]] = {
     "unreachable-links": _fixable("unreachable_links"),
     "moved-links": _fixable("moved_links"),
 }
+EXPORTS = (
+    *(f"{name}.csv" for name in _TABLES),
+    *("diff.csv", "map.gexf", "map.graphml", "map.jsonl", "map.nodes.csv", "map.edges.csv"),
+)
+
+
+def exports(call: Call) -> Answer:
+    """The files that can be had, and the formats and levels of the map."""
+    files = [{"name": name, "path": f"/api/export/{name}"} for name in EXPORTS]
+    return Answer({"files": files, "levels": list(LEVELS)})
 
 
 def _map_file(call: Call, about: ChosenMap, format: str, part: str = "") -> Response:

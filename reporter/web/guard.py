@@ -59,8 +59,8 @@ def visitor_of(face: Face, headers: Mapping[str, str], cookies: Mapping[str, str
         if found is None:
             _count(face, Bucket.SIGN_IN, Visitor(address=key))  # guesses are throttled like passwords
             raise Problem(401, "no-such-token", "the bearer token is not known; make one: sumi-ripple user token NAME")
-        account, _ = found
-        return Visitor(account.name, role_of(account.role), key)
+        account, given_token = found
+        return Visitor(account.name, role_of(account.role), key, given_token.hash)
     session_id = cookies.get(face.binding.cookie)
     known = face.sessions.visitor(session_id, key) if session_id else None
     return known or Visitor(address=key)

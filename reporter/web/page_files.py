@@ -1,13 +1,12 @@
 """The HTML pages and the static files, both from this package.
 
 Every page is `pages/frame.html` with its title and its ES module, which fills in the rest: `{{name}}` there is replaced
-by escaped text. Static files are `static/…`, with an ETag; the renderer of the map is that of `reporter/map`.
+by escaped text. Static files are `static/…`, the renderer of the map is that of `reporter/map`.
 """
 
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from mimetypes import guess_type
@@ -44,8 +43,8 @@ def page_text(name: str, version: str) -> str:
     return _PLACE.sub(lambda place: escape(values[place[1]]), text)
 
 
-def static_file(path: str, known: str | None = None) -> Response:
-    """A file under static/. `known` is the client's If-None-Match."""
+def static_file(path: str) -> Response:
+    """A file under static/."""
     parts = path.split("/")
     place = files(_SHARED[path]) if path in _SHARED else files("reporter.web") / "static"
     for part in parts:
@@ -55,10 +54,6 @@ def static_file(path: str, known: str | None = None) -> Response:
     if not place.is_file():
         raise Problem(404, "no-such-file", "there is no such file")
     content = place.read_bytes()
-    tag = f'"{sha256(content).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if known == tag:
-        return Response(status_code=304, headers=headers)
     suffix = f".{parts[-1].rpartition('.')[2]}"
     kind = _TYPES.get(suffix) or guess_type(parts[-1])[0] or "application/octet-stream"
-    return Response(content, media_type=kind, headers=headers)
+    return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})

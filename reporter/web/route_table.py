@@ -14,11 +14,13 @@ from reporter.web import (
     crawl_api,
     curate_api,
     export_api,
+    hook_api,
     live_api,
     map_api,
     order_api,
     page_api,
     sign_in,
+    stored_api,
 )
 from reporter.web.openapi import document
 from reporter.web.routing import Bucket, Call, Role, Route
@@ -116,6 +118,18 @@ ROUTES: tuple[Route, ...] = (
         *("POST", "/api/frontier/recover", order_api.recover, ADMIN, "Hand jobs of dead fetchers back", "recovered"),
         problems=(409,),
     ),
+    # -- deletion of stored pages
+    Route(
+        *("GET", "/api/admin/pages/preview", stored_api.forget_preview, USER, "What would be deleted"),
+        kind="forget-preview",
+        query=stored_api.StoredQuery,
+        problems=(409, 503),
+    ),
+    Route(
+        *("DELETE", "/api/admin/pages", stored_api.forget_pages, ADMIN, "Delete stored pages", "forgotten"),
+        query=stored_api.ForgetQuery,
+        problems=(409, 503),
+    ),
     # -- the map
     Route(
         *("GET", "/api/pages", page_api.pages, USER, "Pages by filters, and by words", "pages"),
@@ -180,6 +194,7 @@ ROUTES: tuple[Route, ...] = (
         problems=(*_MAP, 409),
     ),
     # -- files
+    Route("GET", "/api/exports", export_api.exports, USER, "The files that can be had", "exports"),
     Route(
         *("GET", "/api/export/diff.csv", export_api.diff_table, USER, "The changes between two runs as CSV"),
         query=map_api.DiffQuery,
@@ -218,6 +233,13 @@ ROUTES: tuple[Route, ...] = (
     Route(
         *("GET", "/api/log", control_api.write_log, USER, "What was changed, by whom", "log"),
         query=control_api.LogQuery,
+    ),
+    # -- hooks
+    Route("GET", "/api/hooks", hook_api.deliveries, USER, "What hooks sent", "hooks", problems=(409,)),
+    Route(
+        *("POST", "/api/hooks/{number}/resend", hook_api.resend, ADMIN, "Send a delivery again", "resent"),
+        status=202,
+        problems=(404, 409, 503),
     ),
     # -- pages and static files; last, because a page's name matches much
     Route(

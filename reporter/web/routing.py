@@ -88,3 +88,9 @@ class Route:
     @property
     def is_write(self) -> bool:
         return self.method not in ("GET", "HEAD")
+
+
+def is_among(known: str, tag: str) -> bool:
+    """Does this If-None-Match name the ETag? Weak and strong ones are compared alike (RFC 9110, 13.1.2)."""
+    named = [each.strip().removeprefix("W/") for each in known.split(",")]
+    return "*" in named or tag.removeprefix("W/") in named

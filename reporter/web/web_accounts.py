@@ -95,6 +95,10 @@ class WebAccounts:
                     return account, each
         return None
 
+    def has_token(self, hashed: str) -> bool:
+        """Is there a bearer token of this hash?"""
+        return any(each.hash == hashed for account in self.all() for each in account.tokens)
+
     # -- changes ---------------------------------------------------------------------------------------
 
     def add(self, name: str, role: Role, password: str) -> None:

@@ -7,7 +7,7 @@ handler. Answers are JSON with an ETag, or whatever Response the handler makes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,7 +31,7 @@ from reporter.web.face import Face
 from reporter.web.guard import HEADERS, admit, require_own_host, session_cookie, visitor_of
 from reporter.web.problems import Problem
 from reporter.web.route_table import ROUTES
-from reporter.web.routing import Answer, Call, Route
+from reporter.web.routing import Answer, Bucket, Call, Route, is_among
 from reporter.web.web_sessions import Visitor
 
 log = logging.getLogger("sumi.web")
@@ -97,7 +97,7 @@ class _Received:
     cookies: Mapping[str, str]
     address: str
     path: Mapping[str, str]
-    query: Mapping[str, str]
+    query: Sequence[tuple[str, str]]
     body: bytes
 
 
@@ -112,7 +112,7 @@ async def _endpoint(face: Face, rows: Mapping[str, Route], request: Request) -> 
         cookies=request.cookies,
         address=request.client.host if request.client else "",
         path=request.path_params,
-        query=dict(request.query_params),
+        query=request.query_params.multi_items(),
         body=body,
     )
     return await run_in_threadpool(_handled, face, route, received)
@@ -138,10 +138,12 @@ def _handled(face: Face, route: Route, received: _Received) -> Response:
         admit(face, route, visitor, received.headers)
         call = Call(face, visitor, received.path, _query(route, received), _parsed(route, received), received.headers)
         answer = route.handler(call)
-        response = answer if isinstance(answer, Response) else _json_response(route, answer, received.headers)
+        response = answer if isinstance(answer, Response) else _json_response(route, answer)
+        if not route.is_write:
+            response = _unless_known(response, received.headers.get(_OLD_ETAG, ""))
     except Exception as problem:
         response = _problem_response(_as_problem(problem))
-    if route.is_write and call is not None:
+    if call is not None and (route.is_write or route.bucket is Bucket.SIGN_IN):
         _note(face, route, call, response)
     if visitor.new_id is not None and "set-cookie" not in response.headers:
         response.headers.append("Set-Cookie", session_cookie(face.binding, visitor.new_id))
@@ -149,7 +151,7 @@ def _handled(face: Face, route: Route, received: _Received) -> Response:
 
 
 def _note(face: Face, route: Route, call: Call, response: Response) -> None:
-    """Every write leaves an entry in the log, with all of its body but a password."""
+    """Every write and every sign-in leaves an entry in the log, with all of its body but a password or token."""
     body = msgspec.to_builtins(call.body) if call.body is not None else {}
     query = msgspec.to_builtins(call.query) if call.query is not None else {}
     detail = {**call.path, **query, **body}
@@ -163,8 +165,13 @@ def _note(face: Face, route: Route, call: Call, response: Response) -> None:
 
 
 def _query(route: Route, received: _Received) -> Any:
+    names = [name for name, _ in received.query]
     if route.query is None:
-        return None
+        if names and route.path.startswith("/api/"):
+            raise Problem(422, "bad-query", f"there is no parameter {names[0][:100]!r} here")
+        return None  # an address of a page has parameters that its module reads
+    if len(set(names)) < len(names):
+        raise Problem(422, "bad-query", "each parameter can be given once")
     try:
         return msgspec.convert(dict(received.query), route.query, strict=False)
     except msgspec.ValidationError as problem:
@@ -185,15 +192,24 @@ def _parsed(route: Route, received: _Received) -> Any:
         raise Problem(400, "broken-json", f"the body is not JSON: {problem}") from None
 
 
-def _json_response(route: Route, answer: Answer, headers: Mapping[str, str]) -> Response:
+def _json_response(route: Route, answer: Answer) -> Response:
     content = msgspec.json.encode({"v": route.version, "kind": route.kind, **answer.content}, enc_hook=str)
-    extra = dict(answer.headers)
-    if not route.is_write and answer.status == 200:
-        tag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
-        extra |= {"ETag": tag, "Cache-Control": "private, no-cache"}
-        if tag in [each.strip().removeprefix("W/") for each in headers.get(_OLD_ETAG, "").split(",")]:
-            return Response(status_code=304, headers=extra)
-    return Response(content, answer.status, extra, media_type="application/json")
+    return Response(content, answer.status, dict(answer.headers), media_type="application/json")
+
+
+def _unless_known(response: Response, known: str) -> Response:
+    """A read with its ETag; empty, with 304, if the caller has it already. What is sent in parts has its own ETag."""
+    if response.status_code != 200 or response.headers.get("Cache-Control") == "no-store":
+        return response
+    if "ETag" not in response.headers:
+        if isinstance(response, StreamingResponse | FileResponse):
+            return response
+        response.headers["ETag"] = f'"{blake2b(bytes(response.body), digest_size=16).hexdigest()}"'
+    response.headers.setdefault("Cache-Control", "private, no-cache")
+    if not is_among(known, response.headers["ETag"]):
+        return response
+    kept = {name: response.headers[name] for name in ("ETag", "Cache-Control")}
+    return Response(status_code=304, headers=kept)
 
 
 # -- errors ----------------------------------------------------------------------------------------------------

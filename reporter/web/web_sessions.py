@@ -37,7 +37,7 @@ class Visitor:
     name: str = ""
     role: Role = Role.ANONYMOUS
     address: str = ""
-    session: str = ""  # the hash of its id
+    session: str = ""  # the hash of its id, or of the bearer token
     by_cookie: bool = False
     new_id: str | None = None
 

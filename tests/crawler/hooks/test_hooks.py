@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import threading
-from collections.abc import Iterator
+import socket
+import subprocess
+import sys
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 import responses
 from responses.registries import OrderedRegistry
 
+from crawler.config.load import load
 from crawler.hooks import delivery
 from crawler.hooks.delivery import HookSender
 from crawler.hooks.hook_message import mail_of
@@ -27,6 +28,7 @@ from crawler.supervise.crawl import tell_end
 from crawler.supervise.exit_rules import Outcome
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.runs import Run, RunStatus, write_run
+from tests.crawler.hooks.receiving import receiving
 
 SECRET = "a secret of the test"
 EVENTS = ("run-finished", "alert-raised", "alert-cleared")
@@ -117,47 +119,74 @@ def test_an_address_that_is_not_public_is_refused_before_anything_is_sent(worksp
     assert left.state == "pending" and "address-blocked" in left.answer
 
 
-class _Receiver(BaseHTTPRequestHandler):
-    got: list[tuple[dict[str, str], bytes]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.got.append((dict(self.headers.items()), body))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def receiver() -> Iterator[tuple[int, list[tuple[dict[str, str], bytes]]]]:
-    got: list[tuple[dict[str, str], bytes]] = []
-    server = HTTPServer(("127.0.0.1", 0), type("Receiver", (_Receiver,), {"got": got}))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port, got
-    server.shutdown()
-    server.server_close()
-
-
 def test_a_real_receiver_can_check_the_signature_and_the_name_is_pinned_to_the_checked_address(
-    workspace: FileWorkspace, receiver: tuple[int, list[tuple[dict[str, str], bytes]]]
+    workspace: FileWorkspace,
 ) -> None:
-    port, got = receiver
-    asked = config("http://hook.test/in", NetworkSettings(resolve=(("hook.test", f"127.0.0.1:{port}"),)))
-    watch = AlertWatch(workspace, HookSender(asked, workspace))
-    watch.judge(Sample(0, {}, 0, 0, BACKLOG + 1, {}))
-    assert [alert.name for alert in read_alerts(workspace)] == ["backlog"]
-    watch.judge(Sample(10, {}, 0, 0, 0, {}))
-    assert read_alerts(workspace) == []
-    watch.finish()
+    with receiving() as (port, got):
+        asked = config("http://hook.test/in", NetworkSettings(resolve=(("hook.test", f"127.0.0.1:{port}"),)))
+        watch = AlertWatch(workspace, HookSender(asked, workspace))
+        watch.judge(Sample(0, {}, 0, 0, BACKLOG + 1, {}))
+        assert [alert.name for alert in read_alerts(workspace)] == ["backlog"]
+        watch.judge(Sample(10, {}, 0, 0, 0, {}))
+        assert read_alerts(workspace) == []
+        watch.finish()
     assert [headers["Sumi-Event"] for headers, _ in got] == ["alert-raised", "alert-cleared"]
     for headers, body in got:
         moment, given = (part.partition("=")[2] for part in headers["Sumi-Signature"].split(","))
         assert given == hmac.new(SECRET.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
         assert headers["Host"] == "hook.test" and json.loads(body)["alert"] == "backlog"
     assert {each.state for each in Outbox(workspace).deliveries()} == {"delivered"}
+
+
+_TELLS = """
+import sys
+from pathlib import Path
+from crawler.config.load import load
+from crawler.hooks.delivery import HookSender
+from crawler.workspace.opening import open_workspace
+config = load(Path(sys.argv[1]))
+sender = HookSender(config, open_workspace(config.workspace))
+sender.tell("run-finished", {"run": 1})
+sender.finish(60)
+"""
+
+
+def test_an_event_is_sent_by_the_next_start_if_its_process_was_killed_between_writing_and_sending(
+    workspace: FileWorkspace, tmp_path: Path
+) -> None:
+    silent = socket.create_server(("127.0.0.1", 0))  # it accepts, and never answers
+    toml = tmp_path / "my.toml"
+
+    def write(port: int) -> None:
+        toml.write_text(
+            f'[output]\nworkspace-path = "{tmp_path / "workspace"}"\n[[quality]]\ndomain = "q.test"\n'
+            '[[hook]]\nname = "receiver"\nurl = "http://hook.test/in"\nevents = ["run-finished"]\n'
+            f'[network.resolve]\n"hook.test" = "127.0.0.1:{port}"\n'
+        )
+
+    write(silent.getsockname()[1])
+    with silent, subprocess.Popen([sys.executable, "-c", _TELLS, str(toml)]) as teller:
+        connection, _ = silent.accept()  # it is being sent, so it is written down
+        teller.kill()
+        connection.close()
+    (left,) = Outbox(workspace).deliveries()
+    assert (left.state, left.attempts) == ("pending", 0)
+    with receiving() as (port, got):
+        write(port)
+        (sent,) = HookSender(load(toml), workspace).send_pending()
+    assert (sent.state, sent.number) == ("delivered", left.number)
+    assert [body for _, body in got] == [left.body.encode()]
+
+
+def test_one_process_sends_at_a_time(workspace: FileWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "_PATIENCE", 0)
+    Outbox(workspace).put(config().hooks, "run-finished", {})
+    turn = workspace.take_role(delivery.SENDER)
+    try:
+        assert HookSender(config(), workspace).send_pending() == []
+    finally:
+        turn.release()
+    assert Outbox(workspace).deliveries()[0].state == "pending"
 
 
 @pytest.mark.parametrize(
