@@ -19,7 +19,8 @@ def sent() -> None:
 
 
 def test_a_delivery_is_listed_and_sent_again_by_an_admin(tmp_path: Path) -> None:
-    hook = '[[hook]]\nname = "here"\nurl = "http://hook.test/in"\nsecret = "a secret"\nevents = ["run-finished"]\n'
+    hook = '[[hook]]\nname = "here"\nurl = "http://hook.test/in"\nsecret = "a secret of 16 and more"\n'
+    hook += 'events = ["run-finished"]\n'
     network = '[network.resolve]\n"hook.test" = "127.0.0.1:PORT"\n'
     with (
         receiving() as (port, got),
