@@ -54,6 +54,7 @@ _LOST_AFTER = 10.0  # seconds without progress before a domain is examined; doub
 _WINDOWS_A_STEP = 64
 _ARCHIVES_AFTER = 86_400.0  # seconds of a run; before that they wait for its end, so that no order of visits matters
 _ARCHIVES_EVERY = 60.0  # seconds between looks for archives to try
+_DAY = 86_400.0  # seconds between archives of a domain that has other pages to visit
 
 
 class Scheduler:
@@ -75,7 +76,7 @@ class Scheduler:
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
-        self._archives_at = 0.0
+        self._archives_at = self._daily_at = 0.0
         self._has_said_why_waiting = False
 
     @property
@@ -159,9 +160,16 @@ class Scheduler:
         return Work(self.released, is_due)
 
     def _try_archives(self, now: float) -> None:
-        """In a run that lasts longer than a day, those of domains that have nothing else to visit."""
-        if self._config.discovery.archives and now >= self._archives_at and self._guesses.are_applied():
-            self._archives_at = now + _ARCHIVES_EVERY
+        """In a run that lasts longer than a day: those of domains that have nothing else to visit, and once a day one
+        of every domain.
+        """
+        if not self._config.discovery.archives or now < self._archives_at or not self._guesses.are_applied():
+            return
+        self._archives_at = now + _ARCHIVES_EVERY
+        if now >= self._daily_at:
+            self._daily_at = now + _DAY
+            self._guesses.decide_archives(self._runs.number, set())
+        else:
             self._guesses.decide_archives(self._runs.number, self._queues.names())
 
     def _outstanding(self) -> int:
@@ -204,6 +212,7 @@ class Scheduler:
         self._checked_at = now
         age = seconds_since(self._frontier.started_at(self._runs.number))
         self._archives_at = now + max(0.0, _ARCHIVES_AFTER - age)
+        self._daily_at = now + _DAY - age % _DAY  # a restart makes no day shorter
         if self._limits.has_any:
             run = self._runs.number
             is_renewed = self._runs.is_renewed and not self._has_limits_begun

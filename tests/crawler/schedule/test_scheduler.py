@@ -191,7 +191,7 @@ def test_a_visit_under_way_is_not_released_again(config: Config, map_: Map, work
     assert stage.scheduler.released == 1
 
 
-def test_a_run_of_more_than_a_day_tries_archives_of_domains_that_have_nothing_else_to_visit(
+def test_a_run_of_more_than_a_day_tries_archives_of_idle_domains_and_one_a_day_of_the_others(
     config: Config, map_: Map, workspace: FileWorkspace
 ) -> None:
     entries = tuple(QualityEntry(name, (f"https://{name}/",)) for name in ("quiet.test", "busy.test"))
@@ -214,6 +214,14 @@ def test_a_run_of_more_than_a_day_tries_archives_of_domains_that_have_nothing_el
     stage.step(86_000)
     assert map_.take_in() == []
     stage.step(500)
-    (guess,) = map_.take_in()
-    assert isinstance(guess, GuessEvent)
-    assert (guess.event, guess.way, guess.wire) == ("guessed", "archive", "https://quiet.test/2019")
+    assert _tried(map_) == ["https://busy.test/2019", "https://quiet.test/2019"]
+    stage.step(3_600)
+    assert _tried(map_) == ["https://quiet.test/2019"], "the other one has had its archive of that day"
+    stage.step(86_400)
+    assert _tried(map_) == ["https://busy.test/2019", "https://quiet.test/2019"]
+
+
+def _tried(map_: Map) -> list[str]:
+    guesses = [record for record in map_.take_in() if isinstance(record, GuessEvent)]
+    assert {(guess.event, guess.way) for guess in guesses} == {("guessed", "archive")}
+    return [guess.wire for guess in guesses]
