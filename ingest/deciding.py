@@ -16,7 +16,7 @@ from ingest.sqlite.store import Store
 
 
 class StateDecider:
-    """Decides in run `run`. Keeps the families of similar URLs that are closed in it."""
+    """Decides in run `run`. Keeps the families of similar URLs that are closed in it, and the pages that it lets in."""
 
     def __init__(self, config: Config, store: Store) -> None:
         self._store = store
@@ -25,19 +25,38 @@ class StateDecider:
         self._rules = PageRules(config, store.classifier)
         self._has_closed_caps = False
         self._max_depth = config.crawler.max_depth
+        self._is_on_elsewhere = config.discovery.elsewhere
         self._run = 0
+        self._let_in: set[int] = set()  # pages that are visited by a recorded decision, whatever their depth
         self._families: dict[int, tuple[str, frozenset[str]]] = {}
         self._subdomains: dict[str, tuple[str, frozenset[str]]] = {}  # registered domain → (error, hosts spared)
 
     def enter_run(self, run: int) -> None:
         self._run = run
+        self._let_in = self._store.tried_pages(run) if self._is_on_elsewhere else set()
         self._families = self._store.closed_families(run)
         self._has_closed_caps = any(error.startswith(CAP_REACHED) for error, _ in self._families.values())
         self._subdomains = self._store.closed_subdomains(run)
 
     def is_open(self, page: MapPage) -> bool:
         """Do the rules want this page visited?"""
-        return is_open(page.domain.klass, page.depth, page.trap, self.is_past_redirect_limit(page), self._max_depth)
+        nearest = self._nearest(page)
+        return is_open(page.domain.klass, nearest, page.trap, self.is_past_redirect_limit(page), self._max_depth)
+
+    def let_in(self, page: MapPage) -> bool:
+        """Visit this page whatever its depth. False: it stays outside, by [discovery] elsewhere."""
+        if not self._is_on_elsewhere:
+            return False
+        self._let_in.add(page.id)
+        self.decide(page)
+        return True
+
+    def _nearest(self, page: MapPage) -> int | None:
+        """Its least depth. A page that is let in counts as one of the last that are visited."""
+        depth = page.depth
+        if page.id in self._let_in and (depth is None or depth > self._max_depth):
+            return self._max_depth
+        return depth
 
     def is_past_redirect_limit(self, page: MapPage) -> bool:
         """Do only too many redirects in a row lead to this page?"""
@@ -54,7 +73,7 @@ class StateDecider:
             family_error = self._subdomain_error(domain.name) or family_error
         state, error = decide_state(
             domain.klass,
-            page.depth,
+            self._nearest(page),
             page.trap,
             self._store.distances.is_past_redirect_limit(page.reach),
             page.visited,

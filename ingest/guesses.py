@@ -1,8 +1,9 @@
 """Pages that are tried without a link: the guesses that the scheduler recorded, and what it needs for them.
 
 Which pages are members of a list, and which archives their addresses show, is noted as they become known, in quality
-domains alone. A guess is a page without a link, as those of a sitemap are; its end changes no page. Guesses are read
-here and never made, so a replay has those of the crawl, whatever the config says.
+domains alone (lists also in others, with [discovery] elsewhere). A guess is a page without a link, as those of a
+sitemap are; its end changes no page. Outside of quality domains a page of a sitemap is visited by such a decision, too.
+Guesses are read here and never made, so a replay has those of the crawl, whatever the config says.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class GuessUpdater:
     ) -> None:
         self._notes_lists = config.discovery.pagination == "speculate"
         self._notes_archives = config.discovery.archives
+        self._is_on_elsewhere = config.discovery.elsewhere
         self._store = store
         self._finder = finder
         self._depths = depths
@@ -49,12 +51,13 @@ class GuessUpdater:
 
     def note_page(self, page: MapPage) -> None:
         """The run has just met this page."""
-        if is_out_of_scope(page.trap) or page.klass is not DomainClass.QUALITY:
+        if is_out_of_scope(page.trap) or page.domain.is_listed:
             return
-        member = number_in(page.key) if self._notes_lists else None
+        is_quality = page.klass is DomainClass.QUALITY
+        member = number_in(page.key) if self._notes_lists and (is_quality or self._is_on_elsewhere) else None
         if member is not None:
             self._store.changes.list_pages[page.id] = ListPage(member.form, member.number, page.domain.id)
-        if self._notes_archives:
+        if self._notes_archives and is_quality:
             if page.hash in self._archives:
                 self._store.changes.known_archives[page.hash] = page.id
             if page.origin.is_linked:
@@ -84,9 +87,11 @@ class GuessUpdater:
         origin = Origin(event.way)
         numbers = self._make_pages(self._finder.find_targets(event.wire, (event.wire,)), event.at, origin)
         self._depths.reach_unlinked(numbers, origin, self._run)
+        self._depths.let_in(numbers)
         for number in numbers:
             self._store.changes.guesses[number] = Guess(event.form, event.way)
-            self._open.add(number)
+            if origin is not Origin.SITEMAP:
+                self._open.add(number)
 
     @contextmanager
     def counting_finds(self, page: MapPage, links: Targets) -> Iterator[None]:

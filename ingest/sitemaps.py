@@ -5,7 +5,8 @@ others, up to `MAX_LEVEL` levels and `MAX_SITEMAPS` for each domain that announc
 until no page of its domain does.
 
 A page that a sitemap names is a page without a link: `origin` says so. Inside a quality domain it has depth 0 and is
-visited; elsewhere it is recorded, and visited if a followed path leads there.
+visited; elsewhere it is recorded, and visited if a followed path leads there, or by a decision of the scheduler
+(`crawler.schedule.page_guesses`).
 """
 
 from __future__ import annotations

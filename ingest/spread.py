@@ -77,6 +77,12 @@ class DepthSpread:
             inside = [page.id for page in self._store.pages(inside) if page.pin]
         self.reach_all(inside, self._distances.start)
 
+    def let_in(self, numbers: Sequence[int]) -> None:
+        """Pages that are to be visited by a recorded decision; those without a depth pass none on."""
+        for page in self._store.pages(numbers):
+            if self._decider.let_in(page) and page.visited is None:
+                self._open_if_held(page)
+
     def _reach(self, page: MapPage, reach: int) -> None:
         """Set the page's depths."""
         was_past_redirect_limit = self._decider.is_past_redirect_limit(page)
@@ -94,7 +100,11 @@ class DepthSpread:
             self._decider.judge_redirects(page)  # the chains that end here are no longer too long
         if page.visited is not None:
             self._spreading[page.id] = None
-        elif self._held.hashes and hash64(page.key) in self._held.hashes and self._decider.is_open(page):
+        else:
+            self._open_if_held(page)
+
+    def _open_if_held(self, page: MapPage) -> None:
+        if self._held.hashes and hash64(page.key) in self._held.hashes and self._decider.is_open(page):
             self._opening.append(page)
 
     def spread(self, run: int) -> None:

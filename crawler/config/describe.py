@@ -95,7 +95,9 @@ def _besides_links(config: Config) -> str:
     settings = config.discovery
     ways = {"sitemaps": settings.sitemaps, "archives": settings.archives}
     words = " and ".join(name for name, is_on in ways.items() if is_on)
-    return f"{words} of quality domains" if words else "nothing"
+    if not words:
+        return "nothing"
+    return f"{words} of quality domains{', and pages elsewhere within reach' if settings.elsewhere else ''}"
 
 
 def _again(config: Config) -> str:

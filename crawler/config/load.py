@@ -151,6 +151,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "max-list-guesses": whole_number(1, 1000),
         "archives": checks.yes_or_no,
         "max-archive-pages": whole_number(1, 10_000),
+        "elsewhere": checks.yes_or_no,
     },
     "revisit": {
         "schedule": checks.revisit_schedule,

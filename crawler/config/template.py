@@ -51,6 +51,8 @@ summary-path = "./crawl-summary.md"
 # max-list-guesses = 20             # for one list and run
 # archives = false                  # in quality domains, try /YYYY, /YYYY/MM and /archive above linked pages
 # max-archive-pages = 50            # for one domain and run
+# elsewhere = false                 # outside of quality domains too, visit pages of sitemaps and go on with
+#                                   # lists, where links lead to their host or list within max-depth
 
 # [revisit]                         # of a page that an earlier run visited
 # schedule = "always"               # with every run | adaptive: sooner if it changes, later if not | "30d"

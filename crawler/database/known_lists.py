@@ -12,7 +12,7 @@ _FIRSTS = 5
 
 
 class KnownList(NamedTuple):
-    """A list of a quality domain that is open for guesses in a run."""
+    """A list that is open for guesses in a run."""
 
     rule: int
     form: str
@@ -20,14 +20,15 @@ class KnownList(NamedTuple):
     guesses: int  # made in that run
 
 
-def open_lists(lists: LiveMap, run: int) -> list[KnownList]:
-    """Domain by domain; a closed domain has none."""
+def open_lists(lists: LiveMap, run: int, *, is_elsewhere: bool = False) -> list[KnownList]:
+    """Domain by domain; a closed domain has none. `is_elsewhere`: of other domains than quality ones, too."""
     rows = lists.ask(
         "SELECT r.id, r.form, d.domain, (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = ?1)"
         " FROM pagination_rules r JOIN domain_states d ON d.id = r.domain_id"
-        " WHERE d.class = 'quality' AND d.run = ?1 AND d.closed_reason IS NULL AND r.last_run = ?1"
+        " WHERE (d.class = 'quality' OR (?2 AND d.class = 'discovered'))"
+        " AND d.run = ?1 AND d.closed_reason IS NULL AND r.last_run = ?1"
         " AND coalesce(r.ended_run, 0) < ?1 ORDER BY d.domain, r.form",
-        (run,),
+        (run, is_elsewhere),
     )
     return [KnownList(*row) for row in rows]
 
@@ -37,7 +38,8 @@ def members_of(lists: LiveMap, rule: int, run: int) -> list[ListMember]:
     rows = lists.ask(
         "SELECT m.number, p.url, coalesce(p.wire_url, p.url), p.origin IN ('linked', 'seed'), g.id IS NOT NULL,"
         " p.state, p.redirect_to IS NOT NULL, p.rejection_reason, p.text_print, g.found, n.id IS NOT NULL"
-        " FROM list_pages m CROSS JOIN pages p ON p.id = m.id LEFT JOIN guesses g ON g.id = p.id AND g.run = ?2"
+        " FROM list_pages m CROSS JOIN pages p ON p.id = m.id"
+        " LEFT JOIN guesses g ON g.id = p.id AND g.run = ?2 AND g.way <> 'sitemap'"
         " LEFT JOIN next_pages n ON n.id = p.id"
         " WHERE m.rule_id = ?1 AND p.seen_run = ?2 ORDER BY m.number DESC LIMIT ?3",
         (rule, run, MEMBERS),
@@ -95,3 +97,22 @@ def next_archive(lists: LiveMap, rule: int, run: int) -> str | None:
         (rule, run),
     )
     return str(rows[0][0]) if rows else None
+
+
+def unvisited_entries(lists: LiveMap, run: int, max_depth: int, most: int) -> list[tuple[str, str]]:
+    """(domain, address) of pages that a sitemap names, that no followed path leads to, on hosts within reach.
+
+    A host is within reach if a followed path leads to a page of it within `max_depth`. At most so many of each domain,
+    the latest by their dates first; none of closed domains, out of scope, or that the run has tried already.
+    """
+    return lists.ask(
+        "SELECT domain, url FROM (SELECT d.domain, coalesce(p.wire_url, p.url) AS url, row_number() OVER"
+        "  (PARTITION BY d.id ORDER BY coalesce(e.lastmod, '') DESC, p.url) AS place"
+        "  FROM sitemap_entries e CROSS JOIN pages p ON p.id = e.id CROSS JOIN domain_states d ON d.id = p.domain_id"
+        "  WHERE e.run = ?1 AND p.seen_run = ?1 AND p.state = 'discovered' AND p.error_message IS NULL"
+        "  AND p.depth IS NULL AND d.run = ?1 AND d.closed_reason IS NULL"
+        "  AND NOT EXISTS (SELECT 1 FROM guesses g WHERE g.id = p.id AND g.run = ?1)"
+        "  AND p.domain_id IN (SELECT domain_id FROM pages WHERE seen_run = ?1 AND depth <= ?2)) AS found"
+        " WHERE place <= ?3 ORDER BY domain, place",
+        (run, max_depth, most),
+    )

@@ -314,8 +314,9 @@ class GuessEvent(_Record, frozen=True, tag="guess"):
 
     event: `guessed` (`wire` is the address) or `ended` (`reason` says why: `dead-link`, `redirect`, `soft-404`,
     `same-text`, `nothing-new`, `failed`, `limit`, `out-of-scope`). `way` is the word for `pages.origin`: `speculated`
-    (the page after the last of a list) or `archive`. `form` is the address with `{n}` in place of the number, or
-    `{year}` and `{month}` in place of the date.
+    (the page after the last of a list), `archive`, or `sitemap` (a page outside of quality domains that a sitemap
+    names, on a host within reach). `form` is the address with `{n}` in place of the number, or `{year}` and `{month}`
+    in place of the date; empty for `sitemap`.
     """
 
     run: Number
@@ -403,7 +404,7 @@ Record = Job | Result | Release | Feed | Order
 
 _KINDS = frozenset(cls.__struct_config__.tag for cls in get_args(Record))
 _STATES = frozenset(state.value for state in VISITED)
-_WAYS = frozenset({"speculated", "archive"})
+_WAYS = frozenset({"speculated", "archive", "sitemap"})
 _VALIDITIES = frozenset(word.value for word in Validity)
 _HASH = re.compile(r"[0-9a-f]{64}")  # it is part of a path in the store
 _VERSION = b'{"v":%d,' % VERSION

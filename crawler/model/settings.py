@@ -141,6 +141,7 @@ class DiscoverySettings:
     max_list_guesses: int = 20  # pages beyond the last linked one of a list, per run
     archives: bool = False  # of quality domains: try the years and months that addresses of their pages show
     max_archive_pages: int = 50  # of a domain, per run
+    elsewhere: bool = False  # outside of quality domains too: pages of sitemaps and lists that are within reach
 
 
 DAY = 86_400  # seconds
@@ -398,6 +399,8 @@ class Config:
             rules["discovered-domain-requests"] = other
         if self.validation.follow_rejected:
             rules["follow-rejected"] = True
+        if self.discovery.elsewhere:
+            rules["elsewhere"] = True
         return _hash(rules | self._page_rules)
 
     @property

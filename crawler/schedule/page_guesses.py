@@ -5,8 +5,12 @@ same however the crawl went, and links never wait for guesses. One guess of a do
 of two lists of a site do not depend on which of them came first. Every guess and every end is recorded, and the next
 decision waits until the map has applied it.
 
+With `[discovery] elsewhere`, pages that a sitemap names outside of quality domains are let in here as well, so many at
+a time, where the host is within reach: whether it is does not depend on the order of visits then.
+
 A run that lasts longer than a day does not wait for its end with archives: from then on they are tried in every domain
-that has nothing else to visit. What is found then depends on time, and is recorded like everything that does.
+that has nothing else to visit, and one a day in the others. What is found then depends on time, and is recorded like
+everything that does.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from crawler.database.known_lists import (
     open_archives,
     open_lists,
     tried_of,
+    unvisited_entries,
 )
 from crawler.database.missing_prints import MissingPrints
 from crawler.model.origins import Origin
@@ -41,12 +46,15 @@ log = logging.getLogger("sumi.scheduler")
 
 Wish = tuple[Origin, KnownList, Guess | End]
 
+LET_IN = 50  # pages of a sitemap in a domain that is none of quality, before what they led to is looked at
+
 
 class PageGuesses:
     """`decide` when the frontier is empty and everything that was decided before is applied."""
 
     def __init__(self, config: Config, frontier: Frontier, decisions: DecisionLog) -> None:
         self._settings = config.discovery
+        self._max_depth = config.crawler.max_depth
         self._frontier = frontier
         self._decisions = decisions
         self._tracking = config.crawler.tracking_parameters
@@ -61,12 +69,13 @@ class PageGuesses:
         """Record what the map asks for. True: something was decided; False: there is nothing to try."""
         missing = MissingPrints(self._frontier, run)
         busy: set[str] = set()  # domains that have had their guess
-        return self._record(chain(self._lists(run, busy, missing), self._archives(run, busy, missing)), run, busy)
+        guesses = chain(self._lists(run, busy, missing), self._archives(run, busy, missing), self._entries(run, busy))
+        return self._record(guesses, run, busy)
 
     def decide_archives(self, run: int, busy: set[str]) -> bool:
-        """The same for archives alone, while the run has other things to do, but none in the domains concerned.
+        """The same for archives alone, while the run has other things to do. None of the domains in `busy` gets one.
 
-        `busy` are domains with pages to visit. This depends on time: it is for runs that do not end soon.
+        This depends on time: it is for runs that do not end soon.
         """
         return self._record(self._archives(run, busy, MissingPrints(self._frontier, run)), run, busy)
 
@@ -87,7 +96,8 @@ class PageGuesses:
     def _lists(self, run: int, busy: set[str], missing: MissingPrints) -> Iterator[Wish]:
         """Every list with what to do about it; none of domains that are busy by then."""
         settings, frontier = self._settings, self._frontier
-        for known in open_lists(frontier, run) if settings.pagination == "speculate" else ():
+        is_on = settings.pagination == "speculate"
+        for known in open_lists(frontier, run, is_elsewhere=settings.elsewhere) if is_on else ():
             if known.domain not in busy:
                 members, firsts = members_of(frontier, known.rule, run), firsts_of(frontier, known.rule, run)
                 limit, prints = settings.max_list_guesses, missing.of(known.domain)
@@ -106,10 +116,22 @@ class PageGuesses:
                 if found is not None:
                     yield Origin.ARCHIVE, known, self._within_rules(found)
 
+    def _entries(self, run: int, busy: set[str]) -> Iterator[Wish]:
+        """Pages of sitemaps outside of quality domains, on hosts within reach."""
+        if not (self._settings.elsewhere and self._settings.sitemaps):
+            return
+        others = busy.copy()  # a domain's share is let in together
+        for domain, wire in unvisited_entries(self._frontier, run, self._max_depth, LET_IN):
+            if domain not in others:
+                yield Origin.SITEMAP, KnownList(0, "", domain, 0), Guess(wire)
+
     def _within_rules(self, found: Guess | End) -> Guess | End:
-        """A page that is out of scope, or outside of the part of its site that is quality, would never be visited."""
+        """A page that is out of scope would never be visited; nor one outside of quality domains, unless the config
+        asks for that (the list's last page was visited, so that it is within reach).
+        """
         if isinstance(found, End):
             return found
         key, domain = normalize(found.wire, self._tracking), domain_of(found.wire)
-        is_inside = self._classifier.classify(domain).class_of(key) is DomainClass.QUALITY
+        klass = self._classifier.classify(domain).class_of(key)
+        is_inside = klass is DomainClass.QUALITY or (self._settings.elsewhere and not klass.is_listed)
         return found if is_inside and self._rules.scope_rule(key, domain) is None else End("out-of-scope")

@@ -13,7 +13,7 @@ from ingest.rules.page_state import priority
 if TYPE_CHECKING:
     from crawler.model.records import PageResult
 
-_LINKED, _SEED = Origin.LINKED, Origin.SEED
+_LINKED, _SEED, _ARCHIVE = Origin.LINKED, Origin.SEED, Origin.ARCHIVE
 _DISCOVERED = PageState.DISCOVERED  # to look it up by its name costs as much as a function call
 
 
@@ -179,10 +179,12 @@ class MapPage:
         self.is_reentered = False  # seen by a new run: depths of the run before may have to go
 
     def priority(self, *, by_level: bool) -> int:
-        """The place of a page that waits; it has a depth then."""
-        assert self.depth is not None
-        kind = kind_of(self.key, self.domain.name, is_seed=self.origin is _SEED)
-        return priority(self.depth, self.klass, self.origin.is_linked, kind, by_level=by_level)
+        """The place of a page that waits. One that was let in without a depth waits as long as one without a link. An
+        archive goes first: it is tried where nothing else waits, or once a day.
+        """
+        kind = kind_of(self.key, self.domain.name, is_seed=self.origin is _SEED or self.origin is _ARCHIVE)
+        is_linked = (self.origin.is_linked or self.origin is _ARCHIVE) and self.depth is not None
+        return priority(self.depth or 0, self.klass, is_linked, kind, by_level=by_level)
 
     @property
     def klass(self) -> DomainClass:

@@ -44,7 +44,7 @@ def page_of_row(
     page.family = family
     page.page_type = page_type or ""
     page.origin = page.stored_origin = Origin(origin)
-    if page.state is _QUEUED and depth is not None:
+    if page.state is _QUEUED:
         page.stored_priority = page.priority(by_level=by_level)
     if is_out_of_scope(error):
         page.trap = error

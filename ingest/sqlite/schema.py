@@ -91,7 +91,7 @@ CREATE TABLE pagination_rules (                -- forms of lists that were met
     ended_by        TEXT,                      -- why no more pages of it were tried in `ended_run`
     ended_run       INTEGER
 );
-CREATE TABLE list_pages (                      -- of quality domains, with [discovery] pagination = "speculate"
+CREATE TABLE list_pages (                      -- with [discovery] pagination = "speculate"
     id              INTEGER PRIMARY KEY,       -- = pages.id
     rule_id         INTEGER NOT NULL,          -- pagination_rules.id
     number          INTEGER NOT NULL
@@ -100,8 +100,8 @@ CREATE INDEX idx_list_pages_rule ON list_pages(rule_id, number);
 CREATE TABLE guesses (                         -- pages that were tried without a link
     id              INTEGER PRIMARY KEY,       -- = pages.id
     run             INTEGER NOT NULL,          -- the last run that tried it
-    way             TEXT NOT NULL,             -- speculated | archive
-    rule_id         INTEGER NOT NULL,          -- pagination_rules.id or archive_rules.id
+    way             TEXT NOT NULL,             -- speculated | archive | sitemap (outside of quality domains)
+    rule_id         INTEGER NOT NULL,          -- pagination_rules.id or archive_rules.id; of a sitemap's page no row's
     found           INTEGER                    -- pages that the run had not seen before its visit; NULL: not visited
 );
 CREATE INDEX idx_guesses_rule ON guesses(rule_id, run);

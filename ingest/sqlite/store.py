@@ -273,7 +273,7 @@ class Store:
         ranks = [
             (page.domain.name, page.priority(by_level=self._by_level))
             for page in [*done.new_pages, *done.pages.values()]
-            if page.state is _QUEUED and page.depth is not None
+            if page.state is _QUEUED
         ]
         moved_up = [(self.index.domain_names[number], depth) for number, depth in done.moved_up.items()]
         ranks += [
@@ -384,7 +384,12 @@ class Store:
 
     def open_guesses(self, run: int) -> set[int]:
         """Pages that this run tried without a link, and whose visit has not been applied."""
-        return {row[0] for row in self.db.execute("SELECT id FROM guesses WHERE run = ? AND found IS NULL", (run,))}
+        sql = "SELECT id FROM guesses WHERE run = ? AND found IS NULL AND way <> 'sitemap'"
+        return {row[0] for row in self.db.execute(sql, (run,))}
+
+    def tried_pages(self, run: int) -> set[int]:
+        """Pages that this run decided to visit though no followed path leads there."""
+        return {row[0] for row in self.db.execute("SELECT id FROM guesses WHERE run = ?", (run,))}
 
     def archive_hashes(self) -> set[int]:
         """Of the keys of archives that links show."""

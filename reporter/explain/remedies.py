@@ -146,10 +146,7 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
     if state == PageState.DISCOVERED and slug in _BY_SLUG:
         return [_BY_SLUG[slug]]
     if state == PageState.DISCOVERED:
-        return [
-            "A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false)"
-            " or on rejected ones ([validation] follow-rejected = true)."
-        ]
+        return [_undecided(config, facts)]
     if state == PageState.DEAD_LINK:
         return ["The site must bring the page back; the next run that finds a link to it requests it again."]
     if state == PageState.RATE_LIMITED:
@@ -170,6 +167,21 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
     if slug.startswith("http-"):
         return ["The server must answer with the page; the next run that finds a link to it requests it again."]
     return ["The next run that finds a link to it tries again."]
+
+
+def _undecided(config: Config, facts: Explanation) -> str:
+    """Of a page that is known, and that no followed path leads to."""
+    if facts.in_sitemap and config.discovery.elsewhere:
+        return "A followed link must lead to a page of its host, within max-depth: only a sitemap names it so far."
+    if facts.in_sitemap:
+        return (
+            "Only a sitemap names it, and it is in no quality domain: a followed link must lead here, or [discovery]"
+            " elsewhere must be true and a page of its host within max-depth."
+        )
+    return (
+        "A followed link must lead here: those known are on nofollow pages ([crawler] obey-nofollow = false), on"
+        " rejected ones ([validation] follow-rejected = true), or on pages that have no depth themselves."
+    )
 
 
 def _budget_key(config: Config, facts: Explanation) -> str:

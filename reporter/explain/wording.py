@@ -130,7 +130,11 @@ def _state_words(facts: Explanation) -> str:
 
 def _depth_rows(facts: Explanation) -> list[tuple[str, str]]:
     if not facts.depths:
-        return [("depth", "none: no followed path leads here from a quality domain")]
+        words = "none: no followed path leads here from a quality domain"
+        if facts.visited_run is not None and facts.visited_run == facts.last_run:
+            place = "its list" if facts.origin == "speculated" else "its host"
+            words += f";\nit was visited because {place} is within reach ([discovery] elsewhere)"
+        return [("depth", words)]
     shown = [f"{entry.depth} from {domain_words(entry.origin)}" for entry in facts.depths[:4]]
     if len(facts.depths) > 4:
         shown.append(f"and from {counted(len(facts.depths) - 4, 'other')}")

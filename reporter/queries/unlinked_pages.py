@@ -23,7 +23,7 @@ def unlinked_pages(reader: MapReader, run: int) -> list[tuple[str, int, int, int
     if reader.has("guesses"):
         rows += reader.all(
             f"SELECT g.way, count(*), {_CRAWLED}, coalesce(sum(g.found), 0) FROM guesses g CROSS JOIN pages p"
-            " ON p.id = g.id WHERE g.run = ? GROUP BY g.way ORDER BY g.way",
+            " ON p.id = g.id WHERE g.run = ? AND g.way <> 'sitemap' GROUP BY g.way ORDER BY g.way",
             (run,),
         )
     return [row for row in rows if row[1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,8 +66,12 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return db.execute(sql).fetchall()
 
 
-def walk(config: Config, site: Answers, chance: random.Random | None = None, runs: int = 1) -> Walked:
-    """Crawl the site, visits in any order, until nothing is left to visit or to try."""
+def walk(
+    config: Config, site: Answers, chance: random.Random | None = None, runs: int = 1, extra: Sequence[Result] = ()
+) -> Walked:
+    """Crawl the site until nothing is left to visit or to try. `extra` is read at the start. With `chance`, visits are
+    made in any order, and the ingest is started again now and then.
+    """
     workspace = FileWorkspace(config.workspace)
     workspace.prepare()
     store = Store(config.output.database_path, config)
@@ -79,13 +83,18 @@ def walk(config: Config, site: Answers, chance: random.Random | None = None, run
     place = Cursor()
 
     def apply(*results: Result) -> None:
+        nonlocal store, updater
+        if chance is not None and chance.random() < 0.1:  # a new process, which knows what is in the map
+            store.close()
+            store = Store(config.output.database_path, config)
+            updater = MapUpdater(config, store)
         updater.apply_batch([(result, dump(result)) for result in results])
         updater.commit()
         walked.results.extend(results)
 
     try:
         for run in range(1, runs + 1):
-            apply(RunEvent(run, AT, "started"))
+            apply(RunEvent(run, AT, "started"), *extra)
             frontier.open()
             for _ in range(1000):
                 waiting = frontier.ask("SELECT p.url, coalesce(wire_url, url) FROM frontier JOIN pages p USING (id)")

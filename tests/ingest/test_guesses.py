@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawler.database.digest import digest
-from crawler.model.records import GuessEvent, PageResult, Result, RunEvent
+from crawler.model.records import SITEMAP_KEY, GuessEvent, PageResult, Result, RunEvent, SitemapResult
 from crawler.model.settings import Config, DiscoverySettings, ScopeSettings
+from crawler.schedule.page_guesses import LET_IN
 from tests.ingest.guessing import Answers, elsewhere, rows, walk
 from tests.ingest.terrains import AT, ingest_all
 
@@ -209,6 +210,71 @@ def test_the_next_run_tries_archives_again(dated: Config) -> None:
     assert walked.ask("SELECT visited_run FROM pages WHERE url = 'https://qa.test/2022/03/lost'") == [(2,)]
 
 
+# -- outside of quality domains ---------------------------------------------------------------------------------------
+
+FAR = "https://one.test/news"
+
+
+@pytest.fixture
+def far(rules: Config) -> Config:
+    return replace(rules, discovery=DiscoverySettings(pagination="speculate", elsewhere=True))
+
+
+def surroundings(*, is_linked: bool = True) -> Answers:
+    """A list outside of quality domains that goes on after its last link; its host has pages for sitemaps to name."""
+    pages = {SEED: (FAR,) if is_linked else (), FAR: (at(2, FAR), at(3, FAR))}
+    pages |= {at(n, FAR): (f"https://one.test/story/{n}",) for n in range(2, 5)}
+    pages |= {f"https://one.test/hidden/{n}": ("https://one.test/deep", "https://qa.test/new") for n in range(3)}
+    return Answers(pages)
+
+
+def named(*urls: str, at_host: str = "one.test") -> SitemapResult:
+    """A sitemap on another host, which the robots.txt of a quality domain announces."""
+    url = f"https://{at_host}/sitemap.xml"
+    return SitemapResult(1, SITEMAP_KEY + url, url, at_host, AT, "qa.test", 1, "urlset", urls=urls)
+
+
+HIDDEN = tuple(f"https://one.test/hidden/{n}" for n in range(3))
+
+
+def test_elsewhere_a_list_goes_on_where_it_is_within_reach(far: Config) -> None:
+    walked = walk(far, surroundings())
+    assert walked.events() == [("guessed", at(4, FAR)), ("guessed", at(5, FAR)), ("ended", "dead-link")]
+    found = dict(walked.ask("SELECT url, origin || ' ' || state || ' ' || coalesce(depth, '-') FROM pages"))
+    assert found[at(4, FAR)] == "speculated processed -" and found[at(5, FAR)] == "speculated dead_link -"
+    assert found["https://one.test/story/4"] == "linked discovered -", "only links carry depth"
+
+
+def test_elsewhere_a_page_of_a_sitemap_is_visited_where_its_host_is_within_reach(far: Config, tmp_path: Path) -> None:
+    plain = replace(far, discovery=DiscoverySettings(elsewhere=True))
+    sitemap = named(*HIDDEN)
+    walked = walk(plain, surroundings(), extra=[sitemap])
+    assert sorted(walked.events()) == [("guessed", url) for url in HIDDEN]
+    found = dict(walked.ask("SELECT url, origin || ' ' || state || ' ' || coalesce(depth, '-') FROM pages"))
+    assert {found[url] for url in HIDDEN} == {"sitemap processed -"}
+    assert found["https://one.test/deep"] == "linked discovered -", "only links carry depth"
+    assert found["https://qa.test/new"] == "linked dead_link 0", "inside a quality domain any link is enough"
+    for number, (config, answers) in enumerate(
+        ((plain, surroundings(is_linked=False)), (replace(far, discovery=DiscoverySettings()), surroundings()))
+    ):
+        walked = walk(elsewhere(config, tmp_path / str(number)), answers, extra=[sitemap])
+        assert walked.events() == []
+        assert walked.ask(f"SELECT DISTINCT state FROM pages WHERE url IN {HIDDEN}") == [("discovered",)]
+
+
+def test_elsewhere_pages_of_a_sitemap_are_let_in_some_at_a_time_and_none_that_scope_or_lists_forbid(
+    far: Config, tmp_path: Path
+) -> None:
+    many = tuple(f"https://one.test/hidden/{n}" for n in range(LET_IN + 20))
+    forbidden = ("https://one.test/private", "https://bad.test/x", "https://two.test/out-of-reach")
+    config = replace(far, scope=ScopeSettings(deny=("/private",)))
+    walked = walk(config, surroundings(), extra=[named(*many, *forbidden)])
+    guessed = [url for event, url in walked.events() if event == "guessed"]
+    assert set(guessed).isdisjoint(forbidden) and set(many) < set(guessed)
+    first = walked.results.index(next(r for r in walked.results if isinstance(r, PageResult) and "hidden" in r.key))
+    assert sum(isinstance(r, GuessEvent) and r.way == "sitemap" for r in walked.results[:first]) == LET_IN
+
+
 def told(path: Path) -> tuple[Any, ...]:
     return (
         digest(path),
@@ -241,9 +307,24 @@ def test_any_order_of_visits_and_of_replay_gives_the_same_map(
     assert digest(ingest_all(without, [*results, RunEvent(1, AT, "finished")], batch)) == digest(calm.map)
 
 
-def test_a_guess_and_a_sitemap_of_one_page_agree_in_any_order(rules: Config) -> None:
-    from crawler.model.records import SITEMAP_KEY, SitemapResult
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.randoms(use_true_random=False), batch=st.integers(1, 9))
+def test_elsewhere_too_any_order_of_visits_and_of_replay_gives_the_same_map(
+    far: Config, tmp_path_factory: pytest.TempPathFactory, order: random.Random, batch: int
+) -> None:
+    answers = surroundings()
+    answers.links["https://one.test/hidden/1"] = (at(7, FAR), "https://one.test/hidden/2", "https://two.test/")
+    sitemap = named(*HIDDEN, at(3, FAR), "https://two.test/hidden")
+    calm = walk(elsewhere(far, tmp_path_factory.mktemp("calm")), answers, extra=[sitemap])
+    other = walk(elsewhere(far, tmp_path_factory.mktemp("other")), answers, order, extra=[sitemap])
+    assert told(other.map) == told(calm.map)
+    results: list[Result] = [result for result in other.results if not isinstance(result, RunEvent)]
+    order.shuffle(results)
+    again = elsewhere(far, tmp_path_factory.mktemp("again"))
+    assert told(ingest_all(again, [*results, results[0], RunEvent(1, AT, "finished")], batch)) == told(calm.map)
 
+
+def test_a_guess_and_a_sitemap_of_one_page_agree_in_any_order(rules: Config) -> None:
     guess = GuessEvent(1, "qa.test", AT, "guessed", "speculated", "https://qa.test/news/page/{n}", at(4))
     url = "https://qa.test/sitemap.xml"
     named = SitemapResult(1, SITEMAP_KEY + url, url, "qa.test", AT, "qa.test", 1, "urlset", urls=(at(4),))

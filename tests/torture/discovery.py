@@ -4,10 +4,14 @@ Three sites alike. Each has a sitemap index of two sitemaps with 2,300 addresses
 each; 8 of them are pages, the others have the form of a trap and are never requested. Its list links three pages and
 has six. Its entries show two months that have pages, one of which lists an entry that nothing else mentions, and a year
 that has none.
+
+A fourth site is none of the list of quality. The others link its list, which goes on after its last link, and one of
+them announces its sitemap; both are walked, because the config asks for what is within reach.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from crawler.demo.demo_config import DemoLimits
@@ -15,32 +19,54 @@ from crawler.demo.server import Served
 from crawler.demo.sites import Page, Site, SiteTerrain
 
 HOSTS = ("shelf.test", "drawer.test", "attic.test")
+ELSEWHERE = "cellar.test"
 ENTRIES = 2300  # of each of two sitemaps
 _IN_LETTERS = str.maketrans("0123456789", "abcdefghij")
 _SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 def discovery_terrain() -> SiteTerrain:
-    return SiteTerrain(tuple(_site(host) for host in HOSTS))
+    return SiteTerrain((*(_site(host) for host in HOSTS), _elsewhere()))
+
+
+def _page(host: str, path: str, *links: str) -> Page:
+    text = f"What stands under {path.translate(_IN_LETTERS)}."  # pages that differ in digits alone show the same
+    return Page(path, f"{path} of {host}", (text,), tuple((link, link) for link in links))
+
+
+def _listed(host: str, *addresses: str, root: str = "urlset", item: str = "url") -> bytes:
+    inside = "".join(f"<{item}><loc>https://{host}{address}</loc></{item}>" for address in addresses)
+    return f'<{root} xmlns="{_SPACE}">{inside}</{root}>'.encode()
+
+
+def _elsewhere() -> Site:
+    return Site(
+        ELSEWHERE,
+        ELSEWHERE,
+        pages=(
+            _page(ELSEWHERE, "/list", "/list/page/2"),
+            *(_page(ELSEWHERE, f"/list/page/{number}", "/list", f"/jar/{number}") for number in range(2, 5)),
+            *(_page(ELSEWHERE, f"/hidden/{number}", "/list", f"/behind/{number}") for number in range(6)),
+            Page(
+                "/jars.xml",
+                content_type="text/xml",
+                raw=_listed(ELSEWHERE, *(f"/hidden/{number}" for number in range(6))),
+            ),
+        ),
+    )
 
 
 def _site(host: str) -> Site:
-    def page(path: str, *links: str) -> Page:
-        text = f"What stands under {path.translate(_IN_LETTERS)}."  # pages that differ in digits alone show the same
-        return Page(path, f"{path} of {host}", (text,), tuple((link, link) for link in links))
-
-    def listed(*addresses: str, root: str = "urlset", item: str = "url") -> bytes:
-        inside = "".join(f"<{item}><loc>https://{host}{address}</loc></{item}>" for address in addresses)
-        return f'<{root} xmlns="{_SPACE}">{inside}</{root}>'.encode()
-
+    page, listed = partial(_page, host), partial(_listed, host)
     hidden = [[f"/hidden/{part}/{number}" for number in range(4)] for part in (1, 2)]
     traps = [[f"/x/x/x/x/{part}/{number}" for number in range(ENTRIES - 4)] for part in (1, 2)]
     return Site(
         host,
         host,
-        robots=f"User-agent: *\nAllow: /\nSitemap: https://{host}/sitemap.xml\n",
+        robots=f"User-agent: *\nAllow: /\nSitemap: https://{host}/sitemap.xml\n"
+        + (f"Sitemap: https://{ELSEWHERE}/jars.xml\n" if host == HOSTS[0] else ""),
         pages=(
-            page("/", "/list", "/2019/04/last"),
+            page("/", "/list", "/2019/04/last", f"https://{ELSEWHERE}/list"),
             page("/list", "/list/page/2", "/list/page/3", "/2019/03/first"),
             *(page(f"/list/page/{number}", "/list", f"/story/{number}") for number in range(2, 7)),
             *(page(f"/story/{number}") for number in range(2, 7)),
@@ -83,6 +109,7 @@ breaker-cooldown = "1s"
 [discovery]
 pagination = "speculate"
 archives = true
+elsewhere = true
 
 [output]
 workspace-path = "."
