@@ -19,7 +19,8 @@ from ingest.sqlite.store import Store
 # Names of the settings that `Config.map_hash` covers, traps.* aside.
 _MAP_RULES = {
     *("crawler.max-depth", "crawler.max-domain-requests", "crawler.max-crawl-delay", "crawler.obey-nofollow"),
-    *("crawler.tracking-parameters", "quality", "blacklist", "stub"),
+    *("crawler.tracking-parameters", "crawler.discovered-domain-requests", "quality", "blacklist", "stub"),
+    *("validation.follow-rejected", "discovery.elsewhere"),
     *("scope.allow", "scope.deny", "page-type", "cap"),
 }
 _PAGE_RULES = {"scope.allow", "scope.deny", "page-type"}

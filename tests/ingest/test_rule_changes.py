@@ -51,6 +51,13 @@ HARMFUL = {
     ),
     "traps.max-url-length: 2000 → 5": lambda rules: replace(rules, traps=replace(rules.traps, max_url_length=5)),
     "crawler.obey-nofollow: true → false": lambda rules: with_crawler(rules, obey_nofollow=False),
+    "validation.follow-rejected: null → true": lambda rules: replace(
+        rules, validation=replace(rules.validation, follow_rejected=True)
+    ),
+    "discovery.elsewhere: false → true": lambda rules: replace(
+        rules, discovery=replace(rules.discovery, elsewhere=True)
+    ),
+    "crawler.discovered-domain-requests: null → 5": lambda rules: with_crawler(rules, discovered_domain_requests=5),
     "scope.deny: + one[.]test": lambda rules: replace(rules, scope=ScopeSettings(deny=("one[.]test",))),
     'page-type: + {"name":"far","pattern":"one[.]test"}': lambda rules: replace(
         rules, page_types=(PageTypeRule("far", "one[.]test"),)
