@@ -79,7 +79,7 @@ class Ingest:
         self._page_log, self._metrics = self._open_logs()
         self._counters = VisitCounters(self.store)
         self.updater.before_commit = self._write_logs
-        self._remove_copy_if_completed()  # a kill may have come between the end of a run and that
+        self._put_copy_aside_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()
         self._damage: list[tuple[str, Damage]] = []
@@ -215,7 +215,7 @@ class Ingest:
         self._left.update(self.updater.run, time.monotonic())
         self._write_feed(done, _bytes_of(batch))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
-            self._remove_copy_if_completed()
+            self._put_copy_aside_if_completed()
             self._drop_old_results()
             if self._metrics is not None:
                 self._metrics.flush(time.time(), is_last=True)
@@ -371,9 +371,9 @@ class Ingest:
         except CopyNotMade as problem:
             log.warning("The map of run #%d is not kept while run #%d is under way: %s", run, following, problem)
 
-    def _remove_copy_if_completed(self) -> None:
+    def _put_copy_aside_if_completed(self) -> None:
         if self.store.last_run()[1] == RunStatus.COMPLETED:
-            self.store.remove_copy()
+            self.store.put_copy_aside()
 
     def _drop_old_results(self) -> None:
         """Keep the results of as many runs as `[spool] results` says; by default of all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete
 from crawler.model.errors import SumiError, UsageError
 
 if TYPE_CHECKING:
-    from crawler.database.run_log import RecordedRun
+    from crawler.database.run_log import RecordedRun, RecordedRuns
     from crawler.model.settings import Config
     from reporter.diff.run_changes import Changes, ComparedRun
 
@@ -93,10 +94,28 @@ def changes_between(config: Config, numbers: tuple[int, int] | None, progress: P
         if numbers[0] > numbers[1]:
             raise UsageError(f"give the earlier run first: sumi-ripple diff {numbers[1]} {numbers[0]}")
         first, second = (runs.find(number) for number in numbers)
+    found = _quick_changes(config, runs, first, second)
+    if found is not None:
+        return found
     maps = [map_of_run(config, run.number, progress) for run in (first, second)]
     return compare(
         (_compared(first), maps[0]), (_compared(second), maps[1]), database, _changed_rules(first, second), progress
     )
+
+
+def _quick_changes(config: Config, runs: RecordedRuns, first: RecordedRun, second: RecordedRun) -> Changes | None:
+    """The changes from the run before to the newest one, if the map that the run before left is kept; else None."""
+    from crawler.database.completed_map import maps_before
+    from crawler.database.map_errors import MapError
+    from crawler.database.run_log import rules_hash
+    from ingest.run_maps import rules_of_run
+    from reporter.diff.compare import compare_successive
+
+    for copy in maps_before(runs, first, second):
+        if rules_hash(runs.path) == rules_of_run(config, second).map_hash:
+            with suppress(MapError):  # it is moved or removed meanwhile
+                return compare_successive(_compared(first), _compared(second), runs.path, copy)
+    return None
 
 
 def changes_for_summary(config: Config, database: Path | None = None) -> str:
@@ -113,9 +132,12 @@ def changes_for_summary(config: Config, database: Path | None = None) -> str:
     if len(completed) < 2 or runs.runs[-1] != completed[-1]:
         return ""
     first, second = completed[-2].number, completed[-1].number
-    if result_bytes(config) > _MOST_RESULT_BYTES:
-        return f"## Changes Since Run {first}\n\n`sumi-ripple diff CONFIG {first} {second}` shows them."
     try:
+        quick = _quick_changes(config, runs, completed[-2], completed[-1])
+        if quick is not None:
+            return as_section(quick)
+        if result_bytes(config) > _MOST_RESULT_BYTES:
+            return f"## Changes Since Run {first}\n\n`sumi-ripple diff CONFIG {first} {second}` shows them."
         return as_section(changes_between(config, (first, second), None))
     except SumiError:  # the results of the run before are gone: the rest of the summary can be written all the same
         return ""

@@ -1,12 +1,14 @@
 """The map of the last completed run, which stays whole while the next run is under way.
 
 A run changes the rows of the one before: visited pages wait again, links are seen again one by one. So the ingest keeps
-a copy of the map when a run begins, and removes it when that run is completed. People's questions go to the copy
-meanwhile; the stages, `status` and `digest` always read the live map.
+a copy of the map when a run begins. People's questions go to the copy meanwhile; the stages, `status` and `digest`
+always read the live map. When the run is completed, the copy is put aside: the two runs can then be compared without
+building their maps again. A large one is removed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,11 @@ def live_database(path: Path) -> Path:
 def copy_path(database: Path) -> Path:
     """The place of the copy."""
     return runs_folder(database) / "completed.db"
+
+
+def aside_path(database: Path) -> Path:
+    """The place of the copy when the run after it is completed, until the next run begins."""
+    return runs_folder(database) / "before.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +66,28 @@ def shown_map(database: Path) -> ShownMap:
     return ShownMap(copy_path(database), shown, note)
 
 
+def maps_before(runs: RecordedRuns, before: RecordedRun, after: RecordedRun) -> Iterator[Path]:
+    """Where the map may be as the first of two runs left it, if the live map shows the second, next run under the same
+    rules. A page has the same number in both, unless the live map was built anew in between.
+
+    The copy is looked for first where it lies during a run: it may be put aside just now.
+    """
+    is_next = after == runs.runs[-1] and after.is_completed and before.number == after.number - 1
+    if is_next and before.settings is not None and before.settings == after.settings:
+        for path in (copy_path(runs.path), aside_path(runs.path)):
+            if _run_shown(path, runs) == before:
+                yield path
+
+
 def completed_run(runs: RecordedRuns) -> RecordedRun | None:
     """The run that the copy shows; None: there is no copy of this map, or it cannot be read."""
+    return _run_shown(copy_path(runs.path), runs)
+
+
+def _run_shown(path: Path, runs: RecordedRuns) -> RecordedRun | None:
+    """The completed run of this map that a copy shows; None: it shows none, or cannot be read."""
     try:
-        kept = recorded_runs(copy_path(runs.path)).runs[-1]
+        kept = recorded_runs(path).runs[-1]
     except (MapError, IndexError):
         return None
     # A copy of another map may lie there, from before --fresh or from a crash.

@@ -53,3 +53,10 @@ def recorded_runs(database: Path) -> RecordedRuns:
             settings = "(SELECT s.settings FROM run_settings s WHERE s.run = r.id ORDER BY s.id DESC LIMIT 1)"
         rows = reader.all(f"SELECT r.id, r.started_at, r.finished_at, r.status, {settings} FROM runs r ORDER BY r.id")
     return RecordedRuns(database, tuple(RecordedRun(*row) for row in rows))
+
+
+def rules_hash(database: Path) -> str | None:
+    """The hash of the rules that a map was built under; None: it has none. Raises NoDatabase and NotAMap."""
+    with open_map(database) as reader:
+        row = reader.first("SELECT value FROM meta WHERE name = 'map_hash'")
+    return None if row is None else str(row[0])

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from crawler.database.completed_map import copy_path, runs_folder
+from crawler.database.completed_map import aside_path, runs_folder
 from crawler.database.map_errors import MapError
 from crawler.database.run_figures import FIGURES_HEADER, figures_row
 from crawler.database.run_log import recorded_runs
@@ -127,8 +127,9 @@ def _run_under_way(config: Config) -> int | None:
 
 def _old_maps_of_runs(config: Config, before: float, limit: int) -> Iterator[Removal]:
     folder = runs_folder(config.output.database_path)
-    for path in sorted(folder.glob("run-*.db")) if folder.is_dir() else ():
-        if path != copy_path(config.output.database_path) and path.stat().st_mtime < before:
+    aside = aside_path(config.output.database_path)
+    for path in sorted([*folder.glob("run-*.db"), *folder.glob(aside.name)]) if folder.is_dir() else ():
+        if path.stat().st_mtime < before:
             why = f"not asked for since {age_words(limit)} ([retention] run-maps); it is made again from results"
             yield Removal("run-maps", str(path), path.stat().st_size, why, partial(_remove_map, path))
 

@@ -62,6 +62,7 @@ class Scheduler:
 
     def __init__(self, config: Config, workspace: Workspace) -> None:
         self._config = config
+        self._map_hash = config.map_hash  # once: it is made of every quality entry, and asked for in every step
         self._workspace = workspace
         self._frontier = Frontier(config.output.database_path)
         self._decisions = DecisionLog(workspace, config.spool.segment_size)
@@ -185,7 +186,7 @@ class Scheduler:
             self._has_queues = False
         if not self._frontier.is_open:
             self._frontier.open()
-        if self._frontier.meta("map_hash") != self._config.map_hash:
+        if self._frontier.meta("map_hash") != self._map_hash:
             if not self._has_said_why_waiting:
                 log.info("The map was made under another config; waiting until the ingest has rebuilt it")
                 self._has_said_why_waiting = True

@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from crawler.database.completed_map import copy_path
+from crawler.database.completed_map import aside_path, copy_path
 from crawler.model.errors import SumiError, sentence
 from crawler.workspace.atomic import sync_file
 
 _STEP = 16 * 1024 * 1024  # bytes between two calls of `on_step`
+_ASIDE = 256 * 1024 * 1024  # bytes of a copy that is put aside: larger ones take seconds to compare
 _SPARE = 2  # times the map's size must be free: the run that begins needs room too
 
 
@@ -33,7 +34,8 @@ def keep_copy(db: sqlite3.Connection, database: Path, on_step: Callable[[], None
     page_size = int(db.execute("PRAGMA page_size").fetchone()[0])
     size = page_size * int(db.execute("PRAGMA page_count").fetchone()[0])
     try:
-        remove_copy(database)
+        target.unlink(missing_ok=True)
+        aside_path(database).unlink(missing_ok=True)
         target.parent.mkdir(exist_ok=True)
         scratch.unlink(missing_ok=True)
         free = shutil.disk_usage(target.parent).free
@@ -56,6 +58,14 @@ def keep_copy(db: sqlite3.Connection, database: Path, on_step: Callable[[], None
         raise CopyNotMade(sentence(problem)) from None
 
 
-def remove_copy(database: Path) -> None:
-    """Remove the copy, if there is one."""
-    copy_path(database).unlink(missing_ok=True)
+def put_copy_aside(database: Path) -> None:
+    """The map itself shows a completed run again: readers need no copy, and only a comparison may want it."""
+    copy = copy_path(database)
+    try:
+        is_kept = copy.stat().st_size <= _ASIDE
+    except FileNotFoundError:
+        return
+    if is_kept:
+        copy.replace(aside_path(database))
+    else:
+        copy.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ from ingest.sqlite import rule_effects, run_rows, setup
 from ingest.sqlite.change_writer import ChangeWriter
 from ingest.sqlite.checkpoint import Checkpoints
 from ingest.sqlite.comparison import Difference, compare_maps
-from ingest.sqlite.completed_copy import keep_copy, remove_copy
+from ingest.sqlite.completed_copy import keep_copy, put_copy_aside
 from ingest.sqlite.domain_rows import DomainRows
 from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.order_rows import prepare_orders
@@ -163,9 +163,9 @@ class Store:
         """Keep a copy for readers, before a run changes the map. Raises CopyNotMade."""
         keep_copy(self.db, self.path, on_step)
 
-    def remove_copy(self) -> None:
+    def put_copy_aside(self) -> None:
         """The map itself shows a completed run again."""
-        remove_copy(self.path)
+        put_copy_aside(self.path)
 
     # -- runs ----------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from reporter.queries.run_pages import (
     pages_in_order,
     targets,
 )
+from reporter.queries.successive_runs import NotTheSamePages, open_successive_runs
 
 Progress = Callable[[int, int], None]
 Facts = TypeVar("Facts", PageFacts, DomainFacts)
@@ -42,17 +43,43 @@ def compare(
     with open_map(before[1]) as old, open_map(after[1]) as new, open_map(live) as history:
         known = EarlierRuns(history, before[0].number)
         found.cut_short = tuple(sorted({*domains_cut_short(old), *domains_cut_short(new)}))
-        _compare_domains(found, old, new, known)
+        _compare_domains(found, domains_in_order(old), domains_in_order(new), known.has_domain)
         _compare_pages(found, old, new, known, progress)
     found.sort()
     return found
 
 
-def _compare_domains(found: Changes, old: MapReader, new: MapReader, known: EarlierRuns) -> None:
-    for was, now in _side_by_side(domains_in_order(old), domains_in_order(new), lambda row: (0, row.domain)):
+def compare_successive(
+    before: ComparedRun, after: ComparedRun, live: Path, copy: Path, rules: tuple[str, ...] = ()
+) -> Changes | None:
+    """The same for the newest run and the one before it, without building the map of either.
+
+    `copy` is the map as the run before left it. None: the live map was built anew since, and numbers its pages
+    differently.
+    """
+    found = Changes(before, after, rules)
+    with open_successive_runs(live, copy, before.number, after.number) as runs:
+        found.cut_short = tuple(sorted(runs.domains_cut_short()))
+        _compare_domains(found, *runs.domains(), runs.has_older_domain)
+        try:
+            for was, now, is_older in runs.pages():
+                _compare_page(found, was, now, is_older)
+        except NotTheSamePages:
+            return None
+        for link in runs.links():
+            kind = Kind.LINK_VANISHED if link.is_gone else Kind.LINK_RETURNED if link.is_older else Kind.LINK_NEW
+            found.add(Change(kind, link.source, link.target))
+    found.sort()
+    return found
+
+
+def _compare_domains(
+    found: Changes, old: Iterator[DomainFacts], new: Iterator[DomainFacts], is_older: Callable[[str], bool]
+) -> None:
+    for was, now in _side_by_side(old, new, lambda row: (0, row.domain)):
         if was is None:
             assert now is not None
-            kind = Kind.DOMAIN_RETURNED if known.has_domain(now.domain) else Kind.DOMAIN_NEW
+            kind = Kind.DOMAIN_RETURNED if is_older(now.domain) else Kind.DOMAIN_NEW
             found.add(Change(kind, now.domain, after=now.klass))
         elif now is None:
             found.add(Change(Kind.DOMAIN_VANISHED, was.domain, before=was.klass))
@@ -74,15 +101,7 @@ def _compare_pages(
     done = 0
     pairs = _side_by_side(pages_in_order(old), pages_in_order(new), lambda row: (row.hash, row.url))
     for number, (was, now) in enumerate(pairs):
-        if was is None:
-            assert now is not None
-            found.add(
-                Change(Kind.PAGE_RETURNED if known.has_page(now.hash) else Kind.PAGE_NEW, now.url, after=now.state)
-            )
-        elif now is None:
-            found.add(Change(Kind.PAGE_VANISHED, was.url, before=was.state))
-        else:
-            _compare_page(found, was, now)
+        _compare_page(found, was, now, was is None and now is not None and known.has_page(now.hash))
         _compare_links(found, old, new, was, now, known)
         done += (was is not None) + (now is not None)
         if progress is not None and number % _STEP == 0:
@@ -91,7 +110,14 @@ def _compare_pages(
         progress(total, total)
 
 
-def _compare_page(found: Changes, was: PageFacts, now: PageFacts) -> None:
+def _compare_page(found: Changes, was: PageFacts | None, now: PageFacts | None, is_older: bool) -> None:
+    """`is_older`: a page that is not in the first run was known before it."""
+    if was is None or now is None:
+        if now is not None:
+            found.add(Change(Kind.PAGE_RETURNED if is_older else Kind.PAGE_NEW, now.url, after=now.state))
+        elif was is not None:
+            found.add(Change(Kind.PAGE_VANISHED, was.url, before=was.state))
+        return
     is_moved = now.redirect is not None and now.status in _PERMANENT and now.redirect != was.redirect
     if was.state == PageState.PROCESSED and now.state in ERRORS:
         found.add(Change(Kind.PAGE_DIED, now.url, before=was.title, after=_error(now)))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
+from crawler.cli.history_commands import changes_between
+from crawler.database.completed_map import runs_folder
 from crawler.model.settings import Config
 from tests.crawler.cli.calling import called
-from tests.ingest.terrains import AT
+from tests.ingest.terrains import AT, config
 from tests.ingest.test_loop import begun, drain, write
+from tests.ingest.test_run_maps import crawl
 from tests.reporter.diff.conftest import rules_with_two_runs  # noqa: F401
 
 CONFIG = """
@@ -106,6 +110,22 @@ def test_diff_shows_what_changed_between_two_runs(
         assert called("diff", *arguments) == code
         error = capsys.readouterr().err
         assert words in error and error.count("\n") == 1
+
+
+def test_the_last_two_runs_are_compared_without_building_their_maps_and_say_the_same(
+    tmp_path: Path,
+) -> None:
+    rules = config(tmp_path)
+    crawl(rules, 1)
+    crawl(rules, 2, depth=1)
+    database = rules.output.database_path
+    found = changes_between(rules, None, None)
+    assert found.counts and not list(runs_folder(database).glob("run-*.db"))
+    other_rules = replace(rules, blacklist=(*rules.blacklist, "two.test"))
+    crawl(other_rules, 3)  # the maps of runs 2 and 3 were made under different rules
+    assert changes_between(other_rules, None, None).rules
+    assert len(list(runs_folder(database).glob("run-*.db"))) == 2
+    assert changes_between(rules, (1, 2), None) == found
 
 
 def test_a_diff_of_one_run_says_that_it_needs_two(

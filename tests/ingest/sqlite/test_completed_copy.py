@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from crawler.database.completed_map import copy_path, shown_map
+from crawler.database.completed_map import aside_path, copy_path, shown_map
 from crawler.database.digest import digest
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
@@ -57,7 +57,17 @@ def test_the_map_of_a_completed_run_stays_as_it_was_until_the_next_run_is_comple
     write(rules, "scheduler", [RunEvent(2, LATER, "finished")])
     drain(rules)
     assert shown_map(database).path == database and shown_map(database).note == ""
-    assert not copy_path(database).exists()
+    assert not copy_path(database).exists() and digest(aside_path(database)) == before
+    write(rules, "scheduler", begun(3, LATER))
+    drain(rules)
+    assert copy_path(database).exists() and not aside_path(database).exists()
+
+
+def test_a_large_copy_is_not_put_aside(rules: Config, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completed_copy, "_ASIDE", 1000)
+    write(rules, "scheduler", [*begun(2, LATER), RunEvent(2, LATER, "finished")])
+    drain(rules)
+    assert list(copy_path(database).parent.iterdir()) == []
 
 
 def test_a_run_ended_and_the_next_begun_in_one_batch_leave_a_copy_of_the_first(rules: Config, database: Path) -> None:

@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 
+from crawler.database.completed_map import aside_path
 from crawler.model.records import PageResult, RunEvent, changed
 from crawler.model.settings import Config
 from crawler.model.states import ERRORS
 from ingest.replay import replay
 from ingest.run_maps import map_of_run
-from reporter.diff.compare import compare
+from reporter.diff.compare import compare, compare_successive
 from reporter.diff.run_changes import Changes, ComparedRun, Kind
 from tests.ingest.terrains import AT, Terrain, config, read_plainly, results_of, terrains
 from tests.ingest.test_loop import begun, drain, write
@@ -116,6 +117,7 @@ def test_a_diff_is_what_two_replays_say(first: Terrain, second: Terrain, third: 
             replay(rules, path := Path(folder) / f"replay-{run}.db", run=run)
             replays.append(seen(path))
         assert listed(found) == expected(*replays)
+        assert compare_successive(run_of(2), run_of(3), live, aside_path(live)) == found
         assert listed(compare((run_of(1), maps[0]), (run_of(3), maps[2]), live)) == expected(
             Seen({}, set(), {}), replays[0], replays[2]
         )
@@ -132,3 +134,14 @@ def test_a_run_compared_with_itself_has_no_change(rules_with_two_runs: Config) -
     )
     assert not found.counts and not found.lists
     assert told[-1][0] == told[-1][1] > 0
+
+
+def test_successive_runs_are_not_compared_by_number_where_the_map_was_built_anew(rules_with_two_runs: Config) -> None:
+    live = rules_with_two_runs.output.database_path
+    quick = compare_successive(run_of(1), run_of(2), live, aside_path(live))
+    assert quick is not None and quick.counts[Kind.PAGE_DIED] == 1
+    db = sqlite3.connect(live)
+    db.execute("UPDATE pages SET url_hash = url_hash + 1 WHERE id = 2")
+    db.commit()
+    db.close()
+    assert compare_successive(run_of(1), run_of(2), live, aside_path(live)) is None
