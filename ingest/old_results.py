@@ -50,7 +50,7 @@ def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tupl
         for writer, number in segments:
             source = f"results/{writer}/{number}"
             rows = partial(_daily_figures, config, writer, number, source)
-            roll_up("visits.csv", VISITS_HEADER, source, rows)
+            roll_up("results.csv", VISITS_HEADER, source, rows)
             workspace.results.remove_segment(writer, number)
     finally:
         role.release()

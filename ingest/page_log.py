@@ -7,22 +7,25 @@ The next start cuts a file to the length that was committed: rows of a batch tha
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from crawler.model.page_row import LoggedVisit, csv_header, csv_rows, json_lines
 from crawler.model.settings import LogSettings
 from crawler.workspace.door import AppendedFile, LogFolder
+from ingest.sqlite.map_notes import read_note, write_notes
 from ingest.sqlite.store import Store
 
 log = logging.getLogger("sumi.ingest")
 
 METADATA = "metadata/crawl_metadata.jsonl"
+_PAGES = "logs/pages-"
 _KNOWN = "logs_known"  # lengths are noted from the first row on: a file without one has no committed row
 _SIZE = "log_size:"
 _REDRAWN = "logs_redrawn"
 
 
 def page_log_name(run: int) -> str:
-    return f"logs/pages-{run}.csv"
+    return f"{_PAGES}{run}.csv"
 
 
 class PageLog:
@@ -48,13 +51,26 @@ class PageLog:
             folder.take_from(folder.beside(_REDRAWN))
             store.set_meta(_REDRAWN, "")
         if store.meta(_KNOWN) is None:
-            for name in folder.names():  # of another map of the same results: whatever it was, none of it is lost
-                store.set_meta(_SIZE + name, str(folder.file(name).size()))
+            self._begin(folder, store)
             store.set_meta(_KNOWN, "1")
         run, _ = store.last_run()
         for name in self._names(run):
             if folder.file(name).size():
                 self._open(name)
+
+    @staticmethod
+    def _begin(folder: LogFolder, store: Store) -> None:
+        """This map knows of no log. Whatever is there belongs to another map of the same results; none of it is lost.
+
+        A map that a replay made goes on with the files. A map without results will apply all of them again, and so
+        write every row again: the files are set aside.
+        """
+        has_results = bool(store.positions())
+        for name in folder.names():
+            if has_results:
+                store.set_meta(_SIZE + name, str(folder.file(name).size()))
+            elif name == METADATA or name.startswith(_PAGES):
+                folder.set_aside(name)
 
     def write(self, run: int) -> None:
         """Append the rows of the visits that the next commit applies, and note the new lengths for it."""
@@ -112,6 +128,28 @@ class PageLog:
             log.warning("%s has lost rows; replay makes all of them again, in files of its own", name)
         self._files[name] = file, size
         return file, size
+
+
+class ReplacedLog:
+    """The records of all runs in a shorter file, which waits at `redrawn_folder`: for who holds the ingest's role.
+
+    `note` commits its length, and that it is to take the old one's place; `finish` does that. Raises StoreError.
+    """
+
+    def __init__(self, database: Path, folder: LogFolder) -> None:
+        self._database = database
+        self._folder = folder
+
+    def note(self, size: int) -> None:
+        write_notes(self._database, {_SIZE + METADATA: str(size), _REDRAWN: "1"})
+
+    def finish(self) -> int:
+        """Let a file that waits take its place; returns the length that is committed."""
+        if read_note(self._database, _REDRAWN):
+            self._folder.take_from(self._folder.beside(_REDRAWN))
+            write_notes(self._database, {_REDRAWN: ""})
+        size = read_note(self._database, _SIZE + METADATA)
+        return self._folder.file(METADATA).size() if size is None else int(size)
 
 
 def redrawn_folder(folder: LogFolder) -> LogFolder:

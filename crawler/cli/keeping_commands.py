@@ -13,7 +13,7 @@ from crawler.cli.options import JsonOption, WorkspaceOption, complete_config, lo
 from crawler.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from crawler.model.removal import Pruning
+    from crawler.model.removal import Pruning, Removal
     from crawler.model.settings import Config
 
 FolderArgument = Annotated[
@@ -79,7 +79,12 @@ def restore(
     folder: FolderArgument,
     into: Annotated[
         Path,
-        typer.Option("--into", metavar="FOLDER", help="An empty or new folder for the crawl. [default: this one]"),
+        typer.Option(
+            "--into",
+            metavar="FOLDER",
+            help="An empty or new folder for the crawl. [default: this one]",
+            show_default=False,
+        ),
     ] = Path(),
 ) -> None:
     """Make a backup a crawl again, in a folder of its own, and check its digest. The crawl can go on from there."""
@@ -100,9 +105,9 @@ def prune(
         list[str] | None,
         typer.Argument(
             metavar="[KIND]... [CONFIG]",
-            help="Only these kinds: results, blobs, logs, quarantine, summaries, run-maps, aside. Results, blobs that "
-            "are needed, and aside go only if they are named. And the config file, unless ./workspace was last crawled "
-            "with it.",
+            help="Only these kinds: results, blobs, logs, metadata, quarantine, summaries, run-maps, aside. Results, "
+            "blobs that are needed, and aside go only if they are named. And the config file, unless ./workspace was "
+            "last crawled with it.",
             autocompletion=complete_config,
             show_default=False,
         ),
@@ -128,9 +133,9 @@ def prune(
     found = _pruning(loaded, kinds)
     if yes:
         _remove_all(loaded, found)
-    for removal in found.removals:
-        done = "removed" if yes else "would go"
-        show(f"{removal.kind}: {removal.name} ({size_words(removal.size)}) {done}: {removal.why}")
+    else:
+        for removal in found.removals:
+            show(_removal_words(removal, "would go"))
     for line in found.stays:
         show(line)
     total = size_words(sum(removal.size for removal in found.removals))
@@ -151,8 +156,15 @@ def _remove_all(config: Config, found: Pruning) -> None:
     try:
         for removal in found.removals:
             removal.remove()
+            show(_removal_words(removal, "removed"))  # at once: the next one may be refused
     finally:
         role.release()
+
+
+def _removal_words(removal: Removal, done: str) -> str:
+    from crawler.model.shown_text import size_words
+
+    return f"{removal.kind}: {removal.name} ({size_words(removal.size)}) {done}: {removal.why}"
 
 
 def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
@@ -162,12 +174,15 @@ def _pruning(config: Config, kinds: tuple[str, ...]) -> Pruning:
     from crawler.keep.old_blobs import prune_blobs
     from crawler.keep.prune import prune_workspace, require_limits, roll_up
     from crawler.workspace.opening import open_keeping
+    from ingest.old_records import prune_records
     from ingest.old_results import prune_results
 
     require_limits(config, kinds)
     found = prune_workspace(config, kinds)
+    rolling = partial(roll_up, open_keeping(config.workspace))
+    if not kinds or "metadata" in kinds:
+        found += prune_records(config, rolling)
     if not kinds or "results" in kinds:
-        rolling = partial(roll_up, open_keeping(config.workspace))
         found += prune_results(config, rolling, is_named="results" in kinds)
     if not kinds or "blobs" in kinds:
         found += prune_blobs(config, is_named="blobs" in kinds)

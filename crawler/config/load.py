@@ -188,6 +188,7 @@ _TABLES: dict[str, dict[str, Check]] = {
         "results": whole_number(0, U32, " of runs"),
         "blobs": checks.seconds_or_none,
         "logs": checks.seconds_or_none,
+        "metadata": checks.seconds_or_none,
         "quarantine": checks.seconds_or_none,
         "summaries": checks.seconds_or_none,
         "run-maps": checks.seconds_or_none,

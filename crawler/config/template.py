@@ -194,6 +194,7 @@ domain = "*.wiki.example"
 # results = 10                      # runs; goes only by name: `prune results`, because replay needs it
 # blobs = "30d"                     # stored pages; those that a revisit needs go only by name: `prune blobs`
 # logs = "7d"                       # their daily figures are rolled up before they go
+# metadata = "90d"                  # lines of metadata/crawl_metadata.jsonl; their figures are rolled up, too
 # quarantine = "30d"                # broken spool lines that were set aside
 # summaries = "90d"                 # of single runs; their figures stay
 # run-maps = "7d"                   # maps of single runs, made again when they are asked for

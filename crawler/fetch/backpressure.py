@@ -40,7 +40,6 @@ class Backpressure:
                 log.warning("The fetchers go on")
 
     def _load(self) -> Load:
-        waiting = unapplied(self._workspace) if self._settings.max_backlog or self._settings.max_backlog_bytes else None
-        results, size, map_free = waiting or (None, None, None)
+        results, size, map_free = unapplied(self._workspace) or (None, None, None)
         free = [each for each in (self._workspace.free_bytes(), map_free) if each is not None]
         return Load(results, size, min(free, default=None))

@@ -31,6 +31,7 @@ from crawler.model.daily import date_of
 from crawler.model.errors import SumiError, UsageError, sentence
 from crawler.model.records import PageResult
 from crawler.model.settings import Config
+from crawler.model.urls import hash64
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, write_atomically
 from crawler.workspace.clock import now_text
 from crawler.workspace.opening import open_workspace
@@ -110,7 +111,17 @@ def _write(config: Config, before: str, scratch: Path) -> Archive:
 
 
 def _visits(config: Config, before: str) -> Iterator[dict[str, object]]:
-    """Every visit before then: those in the result logs, and those that only the map still knows."""
+    """Every visit before then, each once: a kill may have left its result twice, or in the map and in a log."""
+    seen: set[int] = set()
+    for row in _found(config, before):
+        identity = hash64(f"{row['run']} {row['url']}")
+        if identity not in seen:
+            seen.add(identity)
+            yield row
+
+
+def _found(config: Config, before: str) -> Iterator[dict[str, object]]:
+    """The visits in the result logs, and those that only the map still knows."""
     results = open_workspace(config.workspace).results
     for writer in results.writers():
         reader = results.reader(writer)

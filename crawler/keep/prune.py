@@ -1,7 +1,7 @@
 """What may go from a workspace by `[retention]`: logs, quarantined lines, summaries, old maps, crawls moved aside.
 
-Results and stored pages are others' (`ingest/old_results.py`, `old_blobs`). Figures are rolled up into `rolled-up/` of
-the workspace before their details go.
+Results, page records and stored pages are others' (`ingest/old_results.py`, `ingest/old_records.py`, `old_blobs`).
+Figures are rolled up into `rolled-up/` of the workspace before their details go.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crawler.workspace.opening import open_keeping
 
 ROLLED_UP = "rolled-up"
 OF_WORKSPACE = ("logs", "quarantine", "summaries")
-KINDS = ("results", "blobs", *OF_WORKSPACE, "run-maps", "aside")
+KINDS = ("results", "blobs", *OF_WORKSPACE, "metadata", "run-maps", "aside")
 NEEDED = {
     "results": "replay needs them",
     "aside": "they are whole crawls",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,13 +75,19 @@ def measure(config: Config, now: float | None = None) -> Storage:
     of_map = [part for part in _map_parts(database, now) if part.files]
     if not of_workspace and not of_map:
         raise SumiError(f"nothing has been crawled with {config.source} yet: neither {database} nor a workspace exists")
-    places: dict[int, tuple[Path, int]] = {}
-    for place, parts in ((config.workspace, of_workspace), (database.parent, of_map)):
-        if parts:
-            device = place.stat().st_dev
-            before = places.get(device, (place, 0))
-            places[device] = (before[0], before[1] + _daily(sum(parts, Part(""))))
-    return Storage((*of_map, *of_workspace), tuple(_disk(place, daily, now) for place, daily in places.values()))
+    parts = (*of_map, *of_workspace)
+    disks = [_disk(place, _daily(sum(those, Part(""))), now) for place, those in _by_disk(config, parts)]
+    return Storage(parts, tuple(disks))
+
+
+def _by_disk(config: Config, parts: Iterable[Part]) -> list[tuple[Path, list[Part]]]:
+    """The parts on each disk, and its name for people: workspace, map and stored pages may have one each."""
+    usual = (config.workspace, config.output.database_path.parent, config.workspace / "store")
+    names = {place.stat().st_dev: place for place in reversed(usual) if place.exists()}
+    found: dict[int, list[Part]] = {}
+    for part in parts:
+        found.setdefault(Path(part.place).stat().st_dev, []).append(part)
+    return [(names.get(device, config.workspace), those) for device, those in found.items()]
 
 
 def _map_parts(database: Path, now: float) -> list[Part]:
@@ -88,11 +95,12 @@ def _map_parts(database: Path, now: float) -> list[Part]:
     size = sum(_bytes(path) for path in (database, *_beside(database, "-wal", "-shm")))
     files = sum(path.exists() for path in (database, *_beside(database, "-wal", "-shm")))
     shares = [share_of_pages_since(database, _text(now - days * _DAY)) for days in (1, 7)]
-    parts = [Part("map", files, size, int(size * shares[0]), int(size * shares[1]))] if files else []
-    runs = Part("maps of runs")
+    place = str(database.parent)
+    parts = [Part("map", files, size, int(size * shares[0]), int(size * shares[1]), place)] if files else []
+    runs = Part("maps of runs", place=place)
     for path in runs_folder(database).glob("*.db") if runs_folder(database).is_dir() else ():
         runs += _file_part("maps of runs", path, now)
-    older = Part("older maps")
+    older = Part("older maps", place=place)
     for path in older_maps(database):
         older += _file_part("older maps", path, now)
     return [*parts, runs, older]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from crawler.model.content_types import charset_of, media_type
 from crawler.model.records import PageResult
 
 COLUMNS = (
@@ -36,7 +37,7 @@ class LoggedVisit(NamedTuple):
 def fields_of(visit: LoggedVisit) -> dict[str, object]:
     """The sixteen facts of a visit, by column."""
     result = visit.result
-    kind, _, encoding = (result.content_type or "").partition("charset=")
+    encoding = charset_of(result.content_type)
     return {
         "timestamp": result.at,
         "url": visit.url,
@@ -44,8 +45,8 @@ def fields_of(visit: LoggedVisit) -> dict[str, object]:
         "depth": visit.depth,
         "referrer": visit.referrer,
         "http_status": result.status,
-        "content_type": kind.rstrip("; ") or None,
-        "encoding": encoding.strip("\"' ").lower() or None,
+        "content_type": media_type(result.content_type),
+        "encoding": encoding.lower() if encoding else None,
         "content_sha256": result.content_hash,
         "content_bytes": result.bytes,
         "stored_path": _stored_path(result),

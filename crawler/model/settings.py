@@ -181,6 +181,7 @@ class RetentionSettings:
     results: int = 0  # those of so many runs are kept
     blobs: int = 0  # stored pages, from the last visit that brought or confirmed them
     logs: int = 0
+    metadata: int = 0  # lines of metadata/crawl_metadata.jsonl
     quarantine: int = 0  # spool lines that were set aside
     summaries: int = 0  # of single runs
     run_maps: int = 0  # maps of single runs, which are made again from results

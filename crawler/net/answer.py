@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from crawler.model.content_types import SNIFF_LENGTH, is_html, media_type
 from crawler.model.messages import ERROR_PAGE_SIZE, ERROR_PAGES, BodyWanted, Request, Response
 from crawler.net.codings import BadEncoding, Collector, TooCostly, codings, most_compressed
 from crawler.net.deadline import Deadline
 from crawler.net.http1 import BadResponse, Body, EarlyClose, Head, Source, TooLarge, read_head
-from crawler.visit.content_types import SNIFF_LENGTH, is_html, media_type
 
 SMALL_BODY = 400 * 1024  # bytes that are read without a reservation of memory
 LONGEST_IDLE = 90.0  # seconds; few servers keep a connection for longer

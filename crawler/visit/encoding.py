@@ -9,7 +9,7 @@ from io import BytesIO
 
 import webencodings
 
-from crawler.visit.content_types import charset_of
+from crawler.model.content_types import charset_of
 from crawler.visit.scanner import scan
 
 PRESCAN_LENGTH = 1024

@@ -28,6 +28,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from crawler.model.content_types import HTML_TYPES, is_html, media_type
 from crawler.model.messages import (
     LOCAL_SHORTAGE,
     NO_RETRIES,
@@ -57,7 +58,6 @@ from crawler.model.settings import Config, ExtractRule
 from crawler.model.states import PageState, slug_of
 from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normalize, resolve, wire_of
 from crawler.model.validity import REJECTED, Validity
-from crawler.visit.content_types import HTML_TYPES, is_html, media_type
 from crawler.visit.html import (
     Extracted,
     extract,

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import ada_url
 
+from crawler.model.content_types import charset_of, media_type
 from crawler.model.link_context import LinkContext, merged_rel
 from crawler.model.page_claims import LONGEST_KEY, links_within
 from crawler.model.pagination import LIST_WORDS
 from crawler.visit.clean_text import cleaned
-from crawler.visit.content_types import charset_of, media_type
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
 from crawler.visit.link_text import link_text
 from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, Scan, scan

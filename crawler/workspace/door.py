@@ -222,6 +222,9 @@ class AppendedFile(Protocol):
     def close(self) -> None:
         """Safe to call twice."""
 
+    def lines(self, size: int | None = None) -> Iterator[bytes]:
+        """Its whole lines, with their ends, or those of its first `size` bytes; none if there is no file."""
+
 
 class LogFolder(Protocol):
     """The files for people: `logs/pages-3.csv`, `metadata/crawl_metadata.jsonl`."""
@@ -233,6 +236,9 @@ class LogFolder(Protocol):
 
     def beside(self, name: str) -> LogFolder:
         """Another place for the same files, inside of this one."""
+
+    def set_aside(self, name: str) -> None:
+        """Give a file another name, in which a number says that it is an old one."""
 
     def clear(self) -> None:
         """Remove all files."""

@@ -15,13 +15,17 @@ from crawler.workspace.log import Cursor
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a workspace: its size on disk, and the share of it that was written in the last 24 hours and 7 days."""
+    """A part of a workspace: its size on disk, and the share of it that was written in the last 24 hours and 7 days.
+
+    `place`: a folder on the disk that it takes.
+    """
 
     name: str
     files: int = 0
     size: int = 0
     last_day: int = 0
     last_week: int = 0
+    place: str = ""
 
     def __add__(self, other: Part) -> Part:
         return Part(
@@ -30,6 +34,7 @@ class Part:
             self.size + other.size,
             self.last_day + other.last_day,
             self.last_week + other.last_week,
+            self.place or other.place,
         )
 
 

@@ -131,7 +131,7 @@ READERS: dict[str, dict[str, Reader]] = {
         "own names": lambda text: validation._own_names("https://a.test/" + text[:16_000]),
     },
     "crawler.visit.references": {"attribute": data(references.in_attribute), "text": data(references.in_text)},
-    "crawler.visit.content_types": {
+    "crawler.model.content_types": {
         "type": content_types.media_type,
         "charset": content_types.charset_of,
         "sniff": data(lambda raw: content_types.is_html(None, raw)),

@@ -45,7 +45,7 @@ def test_results_of_old_runs_go_only_by_name_and_leave_their_daily_figures(rules
     removal.remove()
     assert segments(workspace.layout.results_of("fetcher-01")) == [2, 3]
     assert results_kept_from(rules.output.database_path) == 2 and digest(rules.output.database_path) == before
-    visits = (rules.workspace / "rolled-up" / "visits.csv").read_text().splitlines()
+    visits = (rules.workspace / "rolled-up" / "results.csv").read_text().splitlines()
     assert visits[1].startswith(f"{AT[:10]},{len(results(1))},") and visits[1].endswith(",results/fetcher-01/1")
     with pytest.raises(ReplayError, match="are gone"):
         map_of_run(rules, 1)

@@ -131,6 +131,31 @@ def test_rows_that_somebody_removed_stay_away_and_those_of_another_map_are_kept(
     assert len(records(rules.workspace)) == len(visited(again)) - 4
 
 
+def test_a_map_that_begins_anew_writes_every_row_once_and_sets_the_old_files_aside(rules: Config) -> None:
+    """Somebody removed the map, or a kill came between two renames of a rebuild: all results are applied again."""
+    write(rules, "scheduler", begun())
+    write(rules, "fetcher-01", results())
+    drain(rules)
+    rules.output.database_path.unlink()
+    drain(rules)
+    assert sorted(row["url"] for row in table(rules.workspace)) == visited(rules)
+    assert sorted(str(record["url"]) for record in records(rules.workspace)) == visited(rules)
+    aside = [path.name for folder in ("logs", "metadata") for path in (rules.workspace / folder).glob("old-1-*")]
+    assert sorted(aside) == ["old-1-crawl_metadata.jsonl", "old-1-pages-1.csv"]
+
+
+def test_the_encoding_is_the_charset_alone(rules: Config) -> None:
+    odd = 'Text/HTML;profile="a;b" ; CharSet="UTF-8"; q=1'
+    write(rules, "scheduler", begun())
+    write(
+        rules,
+        "fetcher-01",
+        [changed(each, content_type=odd) if isinstance(each, PageResult) else each for each in results()],
+    )
+    drain(rules)
+    assert {(row["content_type"], row["encoding"]) for row in table(rules.workspace)} == {("text/html", "utf-8")}
+
+
 def test_no_log_is_written_that_the_config_does_not_ask_for(rules: Config) -> None:
     quiet = replace(rules, logs=LogSettings(pages=False, metadata=False, metrics=False))
     write(quiet, "scheduler", begun())

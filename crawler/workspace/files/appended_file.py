@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, open_own
@@ -48,6 +50,19 @@ class AppendedFile:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def lines(self, size: int | None = None) -> Iterator[bytes]:
+        try:
+            descriptor = open_own(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            end = 0
+            for line in file:
+                end += len(line)
+                if not line.endswith(b"\n") or (size is not None and end > size):
+                    return
+                yield line
+
     def _end_of_last_line(self, size: int) -> int:
         """The end of the last whole line before `size`."""
         assert self._descriptor is not None
@@ -75,6 +90,11 @@ class LogFolder:
 
     def beside(self, name: str) -> LogFolder:
         return LogFolder(self._root / name)
+
+    def set_aside(self, name: str) -> None:
+        path = self._root / name
+        places = (path.with_name(f"old-{number}-{path.name}") for number in count(1))
+        path.rename(next(place for place in places if not place.exists()))
 
     def clear(self) -> None:
         for name in self.names():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from crawler.workspace.log import Cursor
 
 # Folders that belong to a crawl as a whole; each file in them is copied as it is.
 _COPIED = ("summaries", "logs", "metadata", "quarantine", "archive", "rolled-up", "web")
-_STORE = "store"
+_STORE, _PAGES, _PACKS = "store", "html", "packs"
 _SCRATCH = "tmp"  # where the store writes before a name appears
 _PARTS = {
     "results": "spool/results",
@@ -49,6 +51,8 @@ _OWN = {
     "rates.db",
 }
 _KINDS = {"logs": ("logs",), "quarantine": ("quarantine",), "summaries": ("summaries",)}
+_RECORDS = "crawl_metadata.jsonl"
+_TIME = re.compile(rb'\{"timestamp":"([0-9T:.-]+)')
 _ASIDE = "old-"  # the crawls that --fresh moved aside
 _DAY = 86_400
 
@@ -77,7 +81,7 @@ class KeptFiles:
             for name in _COPIED:
                 _save_folder(layout.root / name, target / name, is_sealed=False)
             if has_store:
-                _save_folder(layout.root / _STORE, target / _STORE, is_sealed=True)
+                _save_store(layout.root / _STORE, target / _STORE)
         except OSError as problem:
             raise WorkspaceError(
                 f"the backup cannot be written: {sentence(problem)}; nothing else is touched"
@@ -98,7 +102,8 @@ class KeptFiles:
     # -- sizes ---------------------------------------------------------------------------------------
 
     def parts(self, now: float) -> list[Part]:
-        found = {name: Part(name) for name in (*_PARTS, "moved aside", "other")}
+        places = {**_PARTS, "moved aside": "", "other": ""}
+        found = {name: Part(name, place=str(self._layout.root / place)) for name, place in places.items()}
         try:
             tops = sorted(os.scandir(self._layout.root), key=lambda entry: entry.name)
         except FileNotFoundError:
@@ -213,12 +218,12 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.chmod(OWNER_ONLY)
 
 
-def _save_folder(source: Path, target: Path, *, is_sealed: bool) -> None:
-    """Every file below a folder. `is_sealed`: they never change, so a link will do."""
+def _save_folder(source: Path, target: Path, *, is_sealed: bool, left_out: Set[str] = frozenset()) -> None:
+    """Every file below a folder, without folders of these names. `is_sealed`: they never change, so a link will do."""
     for path in _files_below(source):
         place = target / path.relative_to(source)
-        if _SCRATCH in place.relative_to(target).parts:
-            continue  # not whole yet
+        if not left_out.isdisjoint(place.relative_to(target).parts):
+            continue
         place.parent.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # removed meanwhile
             if is_sealed:
@@ -226,6 +231,17 @@ def _save_folder(source: Path, target: Path, *, is_sealed: bool) -> None:
             else:
                 shutil.copyfile(path, place, follow_symlinks=False)
                 place.chmod(OWNER_ONLY)
+
+
+def _save_store(source: Path, target: Path) -> None:
+    """The stored pages, which never change; and the notes beside them, which grow: a link to one would grow with it.
+
+    Packs come after single pages: a page that is packed meanwhile is in its pack before its own file goes.
+    """
+    _save_folder(source / _PAGES, target / _PAGES, is_sealed=True, left_out={_SCRATCH, _PACKS})
+    _save_folder(source / _PAGES / _PACKS, target / _PAGES / _PACKS, is_sealed=True)
+    for path in _files(source):
+        _save_folder(path, target / path.name, is_sealed=False)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -252,5 +268,26 @@ def _files_below(top: Path) -> Iterator[Path]:
 def _measured(name: str, path: Path, now: float) -> Part:
     found = path.lstat()
     size = found.st_blocks * 512 or found.st_size
+    if path.name == _RECORDS:  # one file over all runs: its time tells nothing of its growth
+        day, week = (int(size * _share_since(path, found.st_size, now - age)) for age in (_DAY, 7 * _DAY))
+        return Part(name, 1, size, day, week)
     age = now - found.st_mtime
     return Part(name, 1, size, size if age < _DAY else 0, size if age < 7 * _DAY else 0)
+
+
+def _share_since(path: Path, size: int, since: float) -> float:
+    """The share of a log's bytes in lines since then. They are in the order of their times, but for a few."""
+    wanted = datetime.fromtimestamp(since, UTC).isoformat(timespec="milliseconds").encode()
+    low, high = 0, size
+    with path.open("rb") as file:
+        while low < high:
+            middle = (low + high) // 2
+            file.seek(middle)
+            if middle:
+                file.readline()  # the rest of a line
+            at = _TIME.match(file.readline(200))
+            if at is None or at[1] >= wanted:
+                high = middle
+            else:
+                low = middle + 1
+    return (size - low) / size if size else 0.0

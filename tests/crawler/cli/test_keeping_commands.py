@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from crawler.database.digest import digest
+from crawler.model.records import PageResult, dump
 from crawler.workspace.files.file_workspace import FileWorkspace
 from tests.crawler.cli.calling import called
 from tests.reporter.terrain import MapBuilder
@@ -290,14 +291,29 @@ def test_an_archive_has_every_visit_and_opens_as_a_read_only_table(
     assert "is damaged" in error and error.count("\n") == 1 and not (tmp_path / "x.db").exists()
 
 
-def test_an_archive_knows_visits_whose_results_are_gone(aged: Path) -> None:
+def test_an_archive_has_each_visit_once_and_knows_those_whose_results_are_gone(aged: Path) -> None:
+    """A kill may leave a result twice; a page that is not due keeps the time of its visit, in every run."""
     with closing(sqlite3.connect(aged / "sumi-ripple.db")) as db, db:
-        db.execute("UPDATE pages SET visited_run = 1, visited_at = '2025-01-01T00:00:00.000Z', state = 'processed'")
+        db.execute("UPDATE runs SET started_at = '2025-01-01T00:00:00.000Z'")
+        db.execute(
+            "INSERT INTO runs (id, started_at, status, config_hash)"
+            " VALUES (2, '2025-01-05T00:00:00.000Z', 'completed', '')"
+        )
+        db.execute("UPDATE pages SET visited_run = 2, visited_at = '2025-01-01T09:00:00.000Z', state = 'processed'")
         db.execute("INSERT INTO meta VALUES ('results_kept_from_run', '2')")
-    assert called("archive", "my.toml", "--before", "2025-01-02", "--into", aged / "cold") == 0
+        facts = "SELECT id, 2, 'abc', 1, 0, 9, NULL, NULL, NULL, NULL, NULL, NULL, 7, NULL, NULL FROM pages"
+        db.execute(f"INSERT INTO page_facts {facts}")
+    visit = PageResult(2, "https://a.test/b", "https://a.test/b", "a.test", "2025-01-05T01:00:00.000Z", "processed")
+    writer = FileWorkspace(aged / "workspace").results.writer("fetcher-01", segment_bytes=1 << 20)
+    for _ in range(2):
+        writer.append(dump(visit))
+    writer.close()
+    assert called("archive", "my.toml", "--before", "2025-01-06", "--into", aged / "cold") == 0
+    assert orjson.loads((aged / "cold" / "archive.json").read_bytes())["pages"] == 2
     assert called("archive", "open", aged / "cold") == 0
     with closing(sqlite3.connect(f"file:{aged / 'cold' / 'archive.db'}?mode=ro", uri=True)) as db:
-        assert db.execute("SELECT run, url FROM archived_pages").fetchall() == [(1, "https://a.test/")]
+        found = db.execute("SELECT run, url, content_hash, links FROM archived_pages ORDER BY run").fetchall()
+    assert found == [(1, "https://a.test/", "abc", 7), (2, "https://a.test/b", None, 0)]
 
 
 def test_stored_pages_give_the_same_map_again_and_another_one_under_other_rules(

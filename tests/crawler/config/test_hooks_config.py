@@ -8,6 +8,7 @@ import pytest
 
 from crawler.config.describe import describe
 from crawler.config.load import ConfigError, load
+from crawler.config.reading_again import differences
 from crawler.model import recorded_settings
 from crawler.model.settings import Config, HookRule
 from tests.places import ROOT
@@ -61,3 +62,20 @@ def test_a_mistake_names_its_place(tmp_path: Path, text: str, place: str, words:
 def test_the_template_for_e_mail_is_valid(tmp_path: Path) -> None:
     (hook,) = loaded(tmp_path, (ROOT / "deploy" / "mail" / "mail-hook.toml").read_text()).hooks
     assert isinstance(hook, HookRule) and hook.command[0] == "/usr/sbin/sendmail"
+
+
+def test_a_reload_notices_another_secret_or_address_and_shows_neither(tmp_path: Path) -> None:
+    base = '[[hook]]\nname = "us"\nurl = "https://h.test/in?key=one"\nsecret = "{}"\n'
+    before = loaded(tmp_path, base.format(SECRET))
+    assert differences(before, before) == []
+    for text in (base.format(SECRET + "!"), base.format(SECRET).replace("key=one", "key=two")):
+        (line,) = differences(before, loaded(tmp_path, text))
+        assert line.startswith('hook: ["us (print ') and SECRET not in line and "key=" not in line
+
+
+def test_a_reload_names_each_changed_rule_once(tmp_path: Path) -> None:
+    rules = """[[page-type]]\nname = "n"\npattern = "{0}"\n[[cap]]\nname = "n"\npattern = "{0}"\nmax-pages = 1
+    [[extract]]\nname = "n"\nselector = "{0}"\n[[garbage]]\nname = "n"\ntext = "{0}"\n"""
+    lines = differences(loaded(tmp_path, rules.format("abc")), loaded(tmp_path, rules.format("bcd")))
+    names = [line.split(" ")[0] + line.split(" ")[1] for line in lines]
+    assert names == [f"{kind}:{sign}" for kind in ("cap", "extract", "garbage", "page-type") for sign in "−+"]

@@ -16,10 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from crawler.model.content_types import is_html
 from crawler.model.messages import ERROR_PAGE_SIZE, Answer, BodyWanted, Failure, Request, Response
 from crawler.model.settings import NetworkSettings
 from crawler.net.client import HttpClient
-from crawler.visit.content_types import is_html
 from crawler.visit.html import header_says_nofollow
 from tests.hostile import TRICKS, Exchange, HostileServer
 from tests.in_hub import HubClient

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.visit.content_types import charset_of, is_html, media_type
+from crawler.model.content_types import charset_of, is_html, media_type
 from crawler.visit.encoding import decode, find_encoding
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,35 @@ def test_orders_are_copied_up_to_their_last_whole_line(workspace: FileWorkspace,
     assert (copy.layout.orders / segment.name).read_bytes() == whole
     assert (tmp_path / "copy" / "web" / "accounts.json").read_text() == "{}"
     assert not (tmp_path / "copy" / "logs" / "link.csv").exists(), "no symlink is followed"
+
+
+def test_stored_pages_are_links_and_the_notes_beside_them_copies(workspace: FileWorkspace, tmp_path: Path) -> None:
+    """A note is written after the backup: a link to it would grow, and the backup would no longer be whole."""
+    store = tmp_path / "workspace" / "store"
+    for name in ("html/aa/bb/x.html.zst", "html/packs/1.pack", "html/tmp/fetcher-01-1", "forgotten.jsonl"):
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_text("{}\n")
+    KeptFiles(tmp_path / "workspace").save(tmp_path / "copy", {}, has_store=True)
+    copy = tmp_path / "copy" / "store"
+    assert (copy / "html/aa/bb/x.html.zst").samefile(store / "html/aa/bb/x.html.zst")
+    assert (copy / "html/packs/1.pack").samefile(store / "html/packs/1.pack")
+    assert not (copy / "html" / "tmp").exists()
+    with (store / "forgotten.jsonl").open("a") as notes:
+        notes.write('{"hash":"…"}\n')
+    assert (copy / "forgotten.jsonl").read_text() == "{}\n"
+
+
+def test_the_growth_of_a_file_over_all_runs_is_read_from_its_lines(workspace: FileWorkspace, tmp_path: Path) -> None:
+    now = 1_750_000_000.0
+    records = tmp_path / "workspace" / "metadata" / "crawl_metadata.jsonl"
+    records.parent.mkdir()
+    ages = [*range(30, 0, -1), 0.5]  # in days: a line a day, as long as the others
+    times = [datetime.fromtimestamp(now - age * 86_400, UTC).isoformat(timespec="milliseconds") for age in ages]
+    lines = [f'{{"timestamp":"{at.removesuffix("+00:00")}Z","url":"{"x" * 9000}"}}\n' for at in times]
+    records.write_text("".join(lines))
+    (part,) = [part for part in KeptFiles(tmp_path / "workspace").parts(now) if part.name == "page records"]
+    line = part.size / len(lines)
+    assert (round(part.last_day / line), round(part.last_week / line)) in {(1, 7), (2, 8)}
 
 
 def test_a_settled_gate_counts_what_was_sent_and_waits_its_full_delay(workspace: FileWorkspace, tmp_path: Path) -> None:
