@@ -1,4 +1,4 @@
-"""A web server that means harm: raw sockets and TLS on loopback, every bad habit of issue 3 in one place.
+"""A web server that means harm: raw sockets and TLS on loopback, every bad habit in one place.
 
     with HostileServer(tmp_path) as server:
         network = server.network()                    # NetworkSettings that lead every host here

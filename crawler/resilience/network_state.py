@@ -19,7 +19,8 @@ class NetworkState:
 
     `asked_ns`: the newest question that is answered. `proof_ns`: the network worked then; `names_proof_ns`: the
     name servers too. `out_from_ns` and `out_until_ns`: the last outage; failures of requests that began in it are
-    nobody's. `hosts`: those that answered in run `run`.
+    nobody's. `hosts`: those that answered in run `run`; `earlier_hosts`: those of the run before, if they are of several
+    domains (one site alone may be gone since).
     """
 
     is_waiting: bool = False
@@ -32,6 +33,7 @@ class NetworkState:
     findings: tuple[str, ...] = ()
     run: int = 0
     hosts: tuple[str, ...] = ()
+    earlier_hosts: tuple[str, ...] = ()
     has_guessed: bool = False  # nothing was there to ask, and a pause was made once because of that
     boot: str = ""
 
@@ -50,9 +52,11 @@ def read(content: bytes | None, boot: str) -> NetworkState:
         values = orjson.loads(content or b"")
         if not isinstance(values, dict) or values.get("v") != VERSION:
             return NetworkState(boot=boot)
-        for name in ("findings", "hosts"):
+        for name in ("findings", "hosts", "earlier_hosts"):
             values[name] = tuple(str(text) for text in values.get(name, ()))
         state = NetworkState(**{field.name: values[field.name] for field in fields(NetworkState)})
     except (ValueError, KeyError, TypeError):
         return NetworkState(boot=boot)
-    return state if state.boot == boot else NetworkState(run=state.run, hosts=state.hosts, boot=boot)
+    if state.boot == boot:
+        return state
+    return NetworkState(run=state.run, hosts=state.hosts, earlier_hosts=state.earlier_hosts, boot=boot)

@@ -1,7 +1,7 @@
 """Answers the fetchers' question whether the network works, for all of them, and waits for it while it does not.
 
-A success of another fetcher after the question is an answer; otherwise hosts that answered earlier in this run, and
-those of `[resilience] probe`, are connected to. While none is reached, the document `network` says so and no fetcher
+A success of another fetcher after the question is an answer; otherwise hosts that answered earlier in this run (before
+its first answer: in the run before), and those of `[resilience] probe`, are connected to. While none is reached, the document `network` says so and no fetcher
 sends anything. The probe runs in a thread: the supervisor goes on meanwhile.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from crawler.model.settings import Config
@@ -102,8 +102,10 @@ class OutageWatch:
     # -- asking --------------------------------------------------------------------------------------
 
     def _targets(self) -> list[str]:
-        """The targets of a probe, those that the config names first."""
-        hosts = [host for host in reversed(self._hosts) if host]
+        """The targets of a probe, those that the config names first. Before the first answer of a run, those of the run
+        before.
+        """
+        hosts = [host for host in reversed(tuple(self._hosts) or self.state.earlier_hosts) if host]
         return [*self._settings.probe, *hosts][: max(MOST_TARGETS, len(self._settings.probe) + 3)]
 
     def _begin_probe(self) -> None:
@@ -140,7 +142,7 @@ class OutageWatch:
 
     def _doubts(self) -> list[Finding]:
         """Is it the site that is down, and nobody else can be asked?"""
-        domains = {without_www(host_of(f"https://{host}/")) for host in self._hosts if host}
+        domains = _domains_of(self._hosts)
         if self._settings.probe or len(domains) != 1:
             return []
         longest = self._settings.give_up_after
@@ -213,8 +215,9 @@ class OutageWatch:
         """Remember hosts that answered in this run."""
         run = max((_number(stage, "run") for stage in fetchers), default=0)
         if run and run != self.state.run:
+            earlier = tuple(self._hosts) if len(_domains_of(self._hosts)) > 1 else ()
             self._hosts = {}
-            self.state = replace(self.state, run=run, hosts=(), has_guessed=False)
+            self._change(run=run, hosts=(), earlier_hosts=earlier, has_guessed=False)
         for stage in fetchers:
             for host in stage.facts.get("good_hosts") or ():
                 if isinstance(host, str) and _number(stage, "run") == self.state.run and host not in self._hosts:
@@ -235,6 +238,10 @@ class OutageWatch:
         for name in self._workspace.bells():
             if name.startswith("fetcher-"):
                 self._workspace.ring(name)
+
+
+def _domains_of(hosts: Iterable[str]) -> set[str]:
+    return {without_www(host_of(f"https://{host}/")) for host in hosts if host}
 
 
 def _number(stage: StageProcess, fact: str) -> int:

@@ -1,4 +1,4 @@
-"""Near duplicates (issue 19): SimHashes of texts at most three bits apart, in groups."""
+"""Near duplicates: SimHashes of texts at most three bits apart, in groups."""
 
 from __future__ import annotations
 

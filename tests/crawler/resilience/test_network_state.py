@@ -6,7 +6,9 @@ import pytest
 
 from crawler.resilience.network_state import NetworkState, dump, read
 
-STATE = NetworkState(True, 1, 2, 2, 3, 4, "2026-01-01T00:00:00Z", ("network: …",), 7, ("a.test",), True, "boot")
+STATE = NetworkState(
+    *(True, 1, 2, 2, 3, 4, "2026-01-01T00:00:00Z", ("network: …",), 7, ("a.test",), ("b.test", "c.test"), True, "boot")
+)
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -14,7 +16,8 @@ def test_it_is_read_as_it_was_written() -> None:
 
 
 def test_of_another_boot_only_the_hosts_count() -> None:
-    assert read(dump(STATE), "other") == NetworkState(run=7, hosts=("a.test",), boot="other")
+    calm = NetworkState(run=7, hosts=("a.test",), earlier_hosts=("b.test", "c.test"), boot="other")
+    assert read(dump(STATE), "other") == calm
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"[]", b'{"v":1}', b'{"v":2}', b"\xff", dump(STATE)[:-1]])

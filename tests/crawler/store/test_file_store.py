@@ -1,4 +1,4 @@
-"""The store as files (issue 19): what is put comes back, and nothing else does."""
+"""The store as files: what is put comes back, and nothing else does."""
 
 from __future__ import annotations
 

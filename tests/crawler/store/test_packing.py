@@ -1,4 +1,4 @@
-"""Packs (issue 19): blobs of a site in one file with a dictionary, found by every reader, never served damaged."""
+"""Packs: blobs of a site in one file with a dictionary, found by every reader, never served damaged."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_with_nothing_to_ask_it_waits_once_and_believes_then(tmp_path: Path) -> 
     assert bench.asked == []
 
 
-def test_hosts_are_known_after_a_restart_and_forgotten_with_the_run(tmp_path: Path) -> None:
+def test_hosts_are_known_after_a_restart_and_asked_in_the_next_run_until_one_answers(tmp_path: Path) -> None:
     bench = Bench(tmp_path, probe=("https://always.test/",))
     bench.beat(good_hosts=["a.test", "b.test"])
     bench.step()
@@ -162,7 +162,25 @@ def test_hosts_are_known_after_a_restart_and_forgotten_with_the_run(tmp_path: Pa
     assert bench.asked == [["https://always.test/", "b.test", "a.test"]]
     bench.ask(run=2)
     bench.step()
-    assert bench.asked[1:] == [["https://always.test/"]]
+    assert bench.asked[1:] == [["https://always.test/", "b.test", "a.test"]]
+    bench.watch = bench.start()
+    bench.ask(run=2, good_hosts=["c.test"])
+    bench.step()
+    assert bench.asked[2:] == [["https://always.test/", "c.test"]]
+    bench.ask(run=3)
+    bench.step()
+    assert bench.asked[3:] == [["https://always.test/"]], "one site alone may be gone since"
+
+
+def test_an_outage_at_the_start_of_a_later_run_is_waited_for(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.beat(good_hosts=["a.test", "b.test"])
+    bench.step()
+    bench.is_up = False
+    bench.ask(run=2)
+    for _ in range(3):
+        bench.step()
+    assert bench.told.is_waiting and bench.told.findings[0].startswith("network: this machine reaches none of 2 hosts")
 
 
 def test_a_watch_that_was_killed_while_it_waited_holds_nobody_back(tmp_path: Path) -> None:

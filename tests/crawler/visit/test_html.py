@@ -1,4 +1,4 @@
-"""Extraction (seed 000 §6.3 and issue 3): what is a link, what is not, and pages that mean harm."""
+"""Extraction (seed 000 §6.3): what is a link, what is not, and pages that mean harm."""
 
 from __future__ import annotations
 

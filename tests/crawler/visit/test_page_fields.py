@@ -1,4 +1,4 @@
-"""User-defined fields (issue 19): CSS and XPath, per domain or page type, of pages as they are."""
+"""User-defined fields: CSS and XPath, per domain or page type, of pages as they are."""
 
 from __future__ import annotations
 
