@@ -19,8 +19,8 @@ class NetworkState:
 
     `asked_ns`: the newest question that is answered. `proof_ns`: the network worked then; `names_proof_ns`: the
     name servers too. `out_from_ns` and `out_until_ns`: the last outage; failures of requests that began in it are
-    nobody's. `hosts`: those that answered in run `run`; `earlier_hosts`: those of the run before, if they are of several
-    domains (one site alone may be gone since).
+    nobody's. `hosts`: those that answered in run `run`; `earlier_hosts`: those of the run before, if they are of
+    several domains (one site alone may be gone since).
     """
 
     is_waiting: bool = False

@@ -1,8 +1,8 @@
 """Answers the fetchers' question whether the network works, for all of them, and waits for it while it does not.
 
 A success of another fetcher after the question is an answer; otherwise hosts that answered earlier in this run (before
-its first answer: in the run before), and those of `[resilience] probe`, are connected to. While none is reached, the document `network` says so and no fetcher
-sends anything. The probe runs in a thread: the supervisor goes on meanwhile.
+its first answer: in the run before), and those of `[resilience] probe`, are connected to. While none is reached, the
+document `network` says so and no fetcher sends anything. The probe runs in a thread: the supervisor goes on meanwhile.
 """
 
 from __future__ import annotations

@@ -72,7 +72,15 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         lists=tuple(_list_words(known) for known in discovery_rows.lists_of(reader, row.id)),
         archives=tuple(_archive_words(known) for known in discovery_rows.archives_of(reader, row.id)),
         unlinked=discovery_rows.count_by_origin(reader, row.id).get("sitemap", 0),
+        breaker=_breaker_words(overview.breakers(reader, run).get(row.id)),
     )
+
+
+def _breaker_words(known: tuple[str, int, str] | None) -> str | None:
+    if known is None:
+        return None
+    state, changes, detail = known
+    return f"{state} after {counted(changes, 'change')}: {detail}"
 
 
 def _list_words(known: discovery_rows.ListRow) -> str:

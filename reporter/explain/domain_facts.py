@@ -55,6 +55,7 @@ class DomainExplanation:
     unlinked: int = 0  # pages that only a sitemap names
     lists: tuple[str, ...] = ()  # lists over several pages, in words
     archives: tuple[str, ...] = ()  # forms of archives that its links show, in words
+    breaker: str | None = None  # the state of its circuit breaker and why, if it opened in the newest run
 
     def known(self, **facts: Any) -> DomainExplanation:
         """The same with facts of the map."""
@@ -93,6 +94,8 @@ def _rows(facts: DomainExplanation, most: int | None) -> list[tuple[str, str]]:
     if facts.requests or facts.closed:
         closed = f"; closed early: {plain(facts.closed)}" if facts.closed else ""
         rows.append(("requests", f"{facts.requests:,} in run {facts.newest_run}{closed}"))
+    if facts.breaker:
+        rows.append(("breaker", plain(facts.breaker, 200)))
     rows.append(("robots.txt", _robots_words(facts)))
     if facts.sitemaps:
         rows.append(("sitemaps", _sitemap_words(facts, most)))

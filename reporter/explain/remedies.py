@@ -149,6 +149,11 @@ def _decided(config: Config, facts: Explanation) -> list[str]:
         return [_undecided(config, facts)]
     if state == PageState.DEAD_LINK:
         return ["The site must bring the page back; the next run that finds a link to it requests it again."]
+    if state == PageState.RATE_LIMITED and slug == "http-429" and config.crawler.on_429 == "wait":
+        return [
+            "It answered 429 again after the pause that its site asked for; the next run tries again.",
+            "A longer minimum-time-on-page may help.",
+        ]
     if state == PageState.RATE_LIMITED:
         return [
             "Its domain answered 429 and is not visited any more in this run; the next run tries again.",

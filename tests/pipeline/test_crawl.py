@@ -165,6 +165,8 @@ def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(ca
     exported = run("export", "demo.toml", "--workspace", "workspace", "--level", "domain", cwd=calm).stdout
     (ferry,) = [line for line in exported.splitlines() if '"tired-ferry.test"' in line and '"breaker"' in line]
     assert '"breaker":"closed"' in ferry
+    told = run("explain", "tired-ferry.test", calm / "demo.toml", "--workspace", "workspace", cwd=calm).stdout
+    assert "breaker       closed after 3 changes: visits succeed again\n" in told
 
 
 def test_pages_that_are_none_are_rejected_and_no_others(calm: Path) -> None:

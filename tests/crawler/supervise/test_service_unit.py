@@ -34,6 +34,7 @@ def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
     for name in names:  # the program is elsewhere on this machine, and so is its user
         text = re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", (UNITS / name).read_text(), flags=re.MULTILINE)
         (tmp_path / name).write_text(text.replace("User=sumi-ripple", "User=root"))
-    done = subprocess.run(["systemd-analyze", "verify", *names], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    verify = ["systemd-analyze", "verify", *names]
+    done = subprocess.run(verify, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     told = [line for line in done.stderr.splitlines() if "sumi-ripple" in line]
     assert told == [] and done.returncode == 0, done.stderr

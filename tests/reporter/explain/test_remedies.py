@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from reporter.explain.explanation import explain
+from reporter.explain.remedies import advise
 
 
 @pytest.mark.parametrize(
@@ -70,3 +72,10 @@ def test_every_state_of_a_finished_crawl_is_covered_above() -> None:
     marks = test_each_state_says_what_would_have_to_change.pytestmark  # type: ignore[attr-defined]
     covered = {case[1] for case in marks[0].args[1]}
     assert covered | {"fetching"} == {str(state) for state in PageState}
+
+
+def test_a_page_that_answered_429_after_its_pause_does_not_blame_its_domain(database: Path, config: Config) -> None:
+    facts = replace(explain(config, database, "https://slow.test/0"), error="http-429")
+    waiting = replace(config, crawler=replace(config.crawler, on_429="wait"))
+    assert advise(waiting, facts)[0].startswith("It answered 429 again after the pause")
+    assert "is not visited any more in this run" in advise(config, facts)[0]
