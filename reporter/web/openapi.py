@@ -105,7 +105,7 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.role is not Role.ANONYMOUS:
         statuses |= {401, 403}
     if route.is_write:
-        statuses |= {403, 413, 415}
+        statuses |= {403, 408, 413, 415}
     statuses |= {401}  # a bearer token that is not known
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return found | {str(status): {"description": TITLES[status], "content": problem} for status in sorted(statuses)}

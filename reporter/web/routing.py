@@ -83,7 +83,7 @@ class Route:
     body: type[msgspec.Struct] | None = None
     status: int = 200  # of an answer that is no problem
     media_type: str = "application/json"
-    problems: tuple[int, ...] = ()  # besides 400, 403, 413, 415, 421, 422 and 429, which every call can get
+    problems: tuple[int, ...] = ()  # besides 400, 403, 408, 413, 415, 421, 422 and 429, which every call can get
 
     @property
     def is_write(self) -> bool:

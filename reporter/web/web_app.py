@@ -6,6 +6,7 @@ handler. Answers are JSON with an ETag, or whatever Response the handler makes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from reporter.web.web_sessions import Visitor
 log = logging.getLogger("sumi.web")
 
 MOST_BODY = 1024 * 1024  # bytes
+BODY_SECONDS = 30
 _OLD_ETAG = "if-none-match"
 
 
@@ -120,14 +122,21 @@ async def _endpoint(face: Face, rows: Mapping[str, Route], request: Request) -> 
 
 async def _body(request: Request) -> bytes:
     content = bytearray()
+    told = request.headers.get("content-length", "")
     try:
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > MOST_BODY:
-                raise Problem(413, "too-large", f"at most {MOST_BODY:,} bytes are read")
+        async with asyncio.timeout(BODY_SECONDS):
+            if not told.isdecimal() or int(told[:20]) <= MOST_BODY:  # else it need not even be sent
+                async for chunk in request.stream():
+                    content += chunk
+                    if len(content) > MOST_BODY:
+                        break
+                else:
+                    return bytes(content)
     except ClientDisconnect:
         raise Problem(400, "cut-off", "the call ended before its body did") from None
-    return bytes(content)
+    except TimeoutError:
+        raise Problem(408, "too-slow", f"the body did not come within {BODY_SECONDS} seconds") from None
+    raise Problem(413, "too-large", f"at most {MOST_BODY:,} bytes are read")
 
 
 def _handled(face: Face, route: Route, received: _Received) -> Response:
@@ -240,6 +249,8 @@ def _problem_response(problem: Problem) -> Response:
     headers = problem.headers()
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if problem.status in (408, 413):  # the rest of the body is not read
+        headers["Connection"] = "close"
     content = msgspec.json.encode(problem.body())
     return Response(content, problem.status, headers, media_type="application/problem+json")
 

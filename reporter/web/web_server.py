@@ -14,6 +14,7 @@ from crawler.model.errors import SumiError, UsageError
 from crawler.model.settings import Config
 from reporter.web.face import Binding, Face, Tools
 from reporter.web.web_app import make_app
+from reporter.web.wire_protocol import WireProtocol
 
 GRACE = 3  # seconds for calls under way and streams when the server ends
 _WAITING = 512  # connections that wait to be accepted
@@ -52,10 +53,12 @@ def serve(config: Config, place: Place, version: str, tools: Tools, say: Callabl
         host=place.host,
         port=place.port,
         log_config=None,
-        log_level="warning",
+        log_level="error",  # its warnings are about what strangers send
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=WireProtocol,
+        ws="none",
         lifespan="off",
         backlog=_WAITING,
         timeout_graceful_shutdown=GRACE,
@@ -70,7 +73,7 @@ def serve(config: Config, place: Place, version: str, tools: Tools, say: Callabl
             f"cannot listen on {place.host} port {place.port}: it is taken, or not yours; give another one with --port"
         ) from None
     finally:
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
     try:
         sock.listen(_WAITING)  # who opens the link at once is kept waiting until the server takes over
         port = int(sock.getsockname()[1])

@@ -17,6 +17,7 @@ from reporter.web.call_limits import A_MINUTE, CallLimits
 from reporter.web.face import Binding, Face
 from reporter.web.routing import Bucket, Role
 from reporter.web.web_app import make_app
+from reporter.web.wire_protocol import WireProtocol
 from tests.reporter.terrain import rich_map
 
 PASSWORD = "a long enough password"
@@ -112,7 +113,16 @@ def served(folder: Path, *, config: str = CONFIG, limited: bool = False) -> Iter
     path = folder / "my.toml"
     if not path.exists():
         path.write_text(config)
-    settings = uvicorn.Config(_nothing, port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+    settings = uvicorn.Config(
+        _nothing,
+        port=0,
+        http=WireProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        timeout_graceful_shutdown=1,
+    )
     sock = settings.bind_socket()
     port = int(sock.getsockname()[1])
     hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})

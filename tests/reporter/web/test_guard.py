@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+
 import pytest
 
 from reporter.web.face import Binding
@@ -65,3 +68,26 @@ def test_the_cookie_is_strict_names_the_port_and_is_secure_under_tls() -> None:
     assert session_cookie(plain, "x") == "sumi-session-8700=x; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict"
     assert session_cookie(secure, "x").endswith("SameSite=Strict; Secure")
     assert "Max-Age=0" in session_cookie(plain, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"no HTTP at all\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nHost: HERE\r\nHost: evil.example\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: HERE\r\nX: \x00\r\n\r\n", 400),
+        (b"POST /api/auth/login HTTP/1.1\r\nHost: HERE\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (b"POST /api/auth/login HTTP/1.1\r\nHost: HERE\r\nContent-Length: 9\r\n\r\n{", 408),
+    ],
+)
+def test_bytes_that_are_no_call_get_problem_details_and_the_connection_ends(
+    face: Served, monkeypatch: pytest.MonkeyPatch, sent: bytes, status: int
+) -> None:
+    """A body that is announced as too large is not waited for, and one that does not come is not for long."""
+    monkeypatch.setattr("reporter.web.web_app.BODY_SECONDS", 0.05)
+    with socket.create_connection(("127.0.0.1", face.face.binding.port), timeout=30) as connection:
+        connection.sendall(sent.replace(b"HERE", f"127.0.0.1:{face.face.binding.port}".encode()))
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()) and b"application/problem+json" in head
+    assert json.loads(body)["status"] == status
