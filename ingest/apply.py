@@ -52,6 +52,7 @@ from ingest.sqlite.store import Store
 
 Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | OrderEvent | RunEvent
 
+_REOPENED_AT_ONCE = 20_000  # pages
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
 
@@ -158,6 +159,7 @@ class MapUpdater:
         self.run = run
         self._held.enter_run(run)
         self._decider.enter_run(run)
+        self._domains.enter_run(run)
         self._sitemaps.enter_run(run)
         self._guesses.enter_run(run)
 
@@ -208,6 +210,8 @@ class MapUpdater:
                 self._guesses.apply(event)
             elif isinstance(event, OrderEvent):
                 self._apply_order(event)
+            elif event.event == "reopened":
+                self._reopen_domain(event)
             else:
                 self._domains.apply_event(event, self.run)
         self.store.changes.events.append(number)
@@ -218,8 +222,27 @@ class MapUpdater:
         if result.closes is not None:
             self._domains.close(self.store.domain(result.domain, self.run), result.closes)
 
+    def _reopen_domain(self, event: DomainEvent) -> None:
+        """A person had a domain reset: pages that its closure ended wait again."""
+        domain = self._domains.reopen(event, self.run)
+        ended = self.store.pages_ended_by_closure(domain, self.run)
+        for start in range(0, len(ended), _REOPENED_AT_ONCE):
+            if start:
+                self.commit()  # a domain may have more pages than memory; a crash in between repeats the event
+            for page in self.store.pages(ended[start : start + _REOPENED_AT_ONCE]):
+                self._decider.decide(page)
+        for page in list(self.store.loaded.values()):
+            if page.domain is domain and page.visited is None and page.seen_run == self.run:
+                self._decider.decide(page)
+
     def _apply_order(self, event: OrderEvent) -> None:
-        """Pages that a person asks for. Inside a quality entry they have depth 0; elsewhere only a link leads there."""
+        """Pages that a person asks for. Inside a quality entry they have depth 0; elsewhere only a link leads there.
+
+        The pages of a reset are named for people alone: its effect is in events of their domains.
+        """
+        self.store.changes.orders.append(event)
+        if event.action == "reset":
+            return
         origin = Origin.SEED if event.action == "seed" else Origin.ORDERED
         for wire in event.wires:
             numbers = self._numbers(self._finder.find_targets(wire, (wire,)), event.at, Origin.ORDERED)
@@ -228,7 +251,6 @@ class MapUpdater:
                 for page in self.store.pages(numbers):
                     if page.reach:
                         self.store.set_origin(page, origin)
-        self.store.changes.orders.append(event)
 
     def _apply_run_event(self, event: RunEvent) -> None:
         if event.event == "started" and event.run > self.run:

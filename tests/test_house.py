@@ -41,6 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.net": {"crawler.model", "crawler.visit"},
     "crawler.schedule": {
         *("crawler.model", "crawler.rules", "crawler.resilience", "crawler.workspace", "crawler.database"),
+        "crawler.pace",
     },
     "crawler.fetch": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.visit", "crawler.net", "crawler.workspace"),
@@ -104,7 +105,7 @@ ALLOWED: dict[str, set[str]] = {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.observe", "crawler.workspace"),
         *("crawler.database", "reporter", "reporter.queries", "reporter.diff", "reporter.explain"),
         *("reporter.export", "reporter.map", "reporter.atlas", "crawler.store", "crawler.visit"),
-        *("crawler.hooks", "crawler.keep"),
+        *("crawler.hooks", "crawler.keep", "crawler.pace"),
     },
     "reporter.export": {
         *("crawler.model", "crawler.rules", "crawler.config", "crawler.store", "crawler.workspace", "crawler.database"),

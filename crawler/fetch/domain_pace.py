@@ -44,6 +44,7 @@ class DomainPace:
         "_closure",
         "_delays",
         "_is_closure_found",
+        "_is_closure_kept",
         "_mark",
         "_names",
         "_retry_counts",
@@ -64,6 +65,7 @@ class DomainPace:
         self._closure: Closure | None = None
         self._closed_run = 0
         self._is_closure_found = False  # an earlier process closed the domain; this one has not reported it yet
+        self._is_closure_kept = False  # the gate's record has, or had, the closure
         self._retry_counts = NO_RETRIES  # of an interrupted job
         self._breaker: Breaker | None = None  # of this run, where the gate does not have it yet
 
@@ -80,7 +82,7 @@ class DomainPace:
         self.run = record.run
         self._retry_counts = record.retry_counts
         self._closure, self._closed_run = record.closes, record.run
-        self._is_closure_found = record.closes is not None
+        self._is_closure_found = self._is_closure_kept = record.closes is not None
 
     def begin_run(self, run: int, mark: LedgerMark) -> None:
         """The next job is of another run. Ledger entries before `mark` do not count for it."""
@@ -116,8 +118,15 @@ class DomainPace:
 
     def close(self, closure: Closure) -> None:
         """No request may leave in this run any more. The gate's record says so at once, if the gate is not busy."""
-        self._closure, self._closed_run = closure, self.run
+        self._closure, self._closed_run, self._is_closure_kept = closure, self.run, False
         self.flush()
+
+    def refresh(self) -> None:
+        """Read the gate's record again: a person may have had the domain reset since."""
+        is_read = self.gate.update(self.run, lambda record: record)
+        is_kept = self._is_closure_kept and self._closed_run == self.run
+        if is_read and is_kept and self.gate.record.closes is None:
+            self._closure, self._is_closure_kept, self._is_closure_found = None, False, False
 
     @property
     def breaker(self) -> Breaker:
@@ -134,7 +143,11 @@ class DomainPace:
         self._breaker = None if is_kept else breaker
 
     def is_closed(self, run: int) -> bool:
-        return self._closure is not None and self._closed_run == run
+        if self._closure is None or self._closed_run != run:
+            return False
+        if run == self.run:
+            self.refresh()
+        return self._closure is not None
 
     def pop_found_closure(self, run: int) -> Closure | None:
         """The closure that an earlier process made in this run. It is returned once."""
@@ -168,8 +181,7 @@ class DomainPace:
         """Ask the domain's own gate, and bring its record up to date."""
         entry = self.gate.try_enter(request, adjust=self._bring_up_to_date)
         if not isinstance(entry.admission, Busy):
-            self._uncounted = 0
-            self._breaker = None
+            self._note_kept()
         return entry
 
     def pause(self, seconds: float, retry_counts: RetryCounts) -> None:
@@ -190,9 +202,18 @@ class DomainPace:
         """Bring the gate's record up to date. False: the gate is busy."""
         if not self.gate.update(self.run, self._bring_up_to_date):
             return False
+        self._note_kept()
+        return True
+
+    def _note_kept(self) -> None:
+        """The gate's record has everything that was known here."""
         self._uncounted = 0
         self._breaker = None
-        return True
+        self._is_closure_kept = self._closure is not None
+
+    def _new_closure(self, run: int) -> Closure | None:
+        """The closure that the gate's record never had. One that it has no longer was lifted."""
+        return self._closure if self._closed_run == run and not self._is_closure_kept else None
 
     def _bring_up_to_date(self, record: GateRecord) -> GateRecord:
         """The gate's record with everything that this process has recorded since."""
@@ -203,7 +224,7 @@ class DomainPace:
         return replace(
             record,
             ledgered=min(record.sent, record.ledgered + self._uncounted),
-            closes=record.closes or (self._closure if self._closed_run == record.run else None),
+            closes=record.closes or self._new_closure(record.run),
             mark=self._mark or record.mark,
             retry_counts=self._retry_counts,
             breaker=record.breaker if self._breaker is None else self._breaker,

@@ -420,6 +420,9 @@ class DomainWorker:
 
     def _is_cooling(self, domain: LeasedDomain) -> bool:
         """Does the breaker hold the domain back for so long that others may have its place meanwhile?"""
+        if domain.pace.breaker.due_ns - time.monotonic_ns() <= COOLING_IN_PLACE * 1e9:
+            return False
+        domain.pace.refresh()  # a person may have had it reset
         return domain.pace.breaker.due_ns - time.monotonic_ns() > COOLING_IN_PLACE * 1e9
 
     def _judge_domain(self, domain: LeasedDomain, result: PageResult) -> None:

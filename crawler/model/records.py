@@ -278,7 +278,8 @@ class DomainEvent(_Record, frozen=True, tag="domain"):
 
     event: `closed` (with `closes`), `lost-requests` (a fetcher died; `count` requests had left without a
     ledger entry), `deferred` (robots.txt could not be read; the domain waits), or `breaker-open`, `breaker-half-open`,
-    `breaker-closed` (its circuit breaker changed; `count` numbers the changes in the run, `detail` says why).
+    `breaker-closed` (its circuit breaker changed; `count` numbers the changes in the run, `detail` says why), or
+    `reopened` (a person had the domain reset, after `count` requests of the run: closures from before count no longer).
     """
 
     run: Number
@@ -332,8 +333,9 @@ class GuessEvent(_Record, frozen=True, tag="guess"):
 class Order(_Record, frozen=True, tag="order"):
     """What a person asks the crawl to do, left in the log of orders by the web face. The scheduler takes it up.
 
-    action: `seed` (visit these pages before others), `add` (visit them after the linked pages of their domains) or
-    `clear` (visit nothing that waits now: every domain with waiting pages is closed for the run).
+    action: `seed` (visit these pages before others), `add` (visit them after the linked pages of their domains),
+    `clear` (visit nothing that waits now: every domain with waiting pages is closed for the run) or `reset` (visit the
+    domains of these pages again, though they were closed or their breakers are open).
     """
 
     id: str

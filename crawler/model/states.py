@@ -54,8 +54,8 @@ _WITHIN_A_RUN: dict[PageState, frozenset[PageState]] = {
     _S.DEPTH_EXCEEDED: frozenset({_S.QUEUED}) | VISITED,
     _S.QUEUED: frozenset({_S.FETCHING, _S.DEPTH_EXCEEDED}) | VISITED,
     _S.FETCHING: VISITED | frozenset({_S.QUEUED}),
-    # The result of its visit arrives after the event that closed the rest of its domain.
-    _S.RATE_LIMITED: VISITED,
+    # The result of its visit arrives after the event that closed the rest of its domain, or a person resets the domain.
+    _S.RATE_LIMITED: VISITED | frozenset({_S.QUEUED}),
     _S.REQUEST_LIMIT_HIT: VISITED,
     # … or a link leads to a page that only too many redirects in a row had led to.
     _S.FAILED: VISITED | frozenset({_S.QUEUED}),

@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
-from crawler.pace.breaker import NO_BREAKER, Breaker
+from crawler.pace.breaker import NO_BREAKER, Breaker, BreakerState
 
+# Closures that a person may lift. The others say what the config says: a budget, the longest Crawl-delay.
+RESETTABLE = ("rate-limited", "breaker-open", "cleared")
 LONGEST_PAUSE_MS = 0xFFFFFFFF
 _JOB_BITS = 0xFFFFFFFF
 
@@ -89,6 +91,16 @@ def for_run(record: GateRecord, run: int) -> GateRecord:
         retry_counts=NO_RETRIES,
         breaker=NO_BREAKER,
     )
+
+
+def reset(record: GateRecord) -> GateRecord:
+    """The record of a domain that a person had reset. Its budget, its delays and the pause that it asked for stay."""
+    closes, breaker = record.closes, record.breaker
+    if closes is not None and closes.reason in RESETTABLE:
+        closes = None
+    if breaker.state is not BreakerState.CLOSED or breaker.failures:
+        breaker = Breaker(changes=breaker.changes + (breaker.state is not BreakerState.CLOSED))
+    return replace(record, closes=closes, breaker=breaker)
 
 
 def resolve_unknowns(record: GateRecord, now: Moment) -> GateRecord:

@@ -54,6 +54,10 @@ class CoolingDomains:
             self._closed.add(name)
             log.warning("%s: closed for this run: %s", name, words)
 
+    def forget(self, name: str) -> None:
+        """A person had the domain reset."""
+        self._closed.discard(name)
+
     def _cooldown_ms(self, name: str) -> int | None:
         """The cooldown of a domain whose breaker is open now; None: it is not."""
         try:

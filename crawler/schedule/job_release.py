@@ -249,6 +249,11 @@ class JobReleaser:
 
     # -- the workspace -------------------------------------------------------------------------------
 
+    def announce_again(self, name: str, run: int) -> None:
+        """This domain may go on with jobs that it has already."""
+        self._unannounced.append(Release(run, name, 0, self._turns.setdefault(name, len(self._turns) + 1)))
+        self.announce()
+
     def announce(self) -> None:
         """Name the domains that have new jobs, and wake the fetchers, once for all of them."""
         if not self._unannounced:

@@ -73,7 +73,7 @@ class Scheduler:
         self._has_limits_begun = False
         self._cooling = CoolingDomains(config, workspace, self._decisions)
         self._guesses = PageGuesses(config, self._frontier, self._decisions)
-        self._orders = OrderTaker(workspace, self._frontier, self._decisions)
+        self._orders = OrderTaker(workspace, self._frontier, self._decisions, self._after_reset)
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
         self._checked_at = 0.0
@@ -159,6 +159,11 @@ class Scheduler:
         """For the heartbeat: a domain that could be served now is work."""
         is_due = self._has_queues and self._queues.next_domain() is not None and not self._limits.has_any
         return Work(self.released, is_due)
+
+    def _after_reset(self, name: str) -> None:
+        """A domain may be asked again: by the fetcher that has its jobs, or one that claims them."""
+        self._cooling.forget(name)
+        self._releaser.announce_again(name, self._runs.number)
 
     def _try_archives(self, now: float) -> None:
         """In a run that lasts longer than a day: those of domains that have nothing else to visit, and once a day one

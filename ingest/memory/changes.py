@@ -66,6 +66,13 @@ class EndedGuesses(NamedTuple):
     reason: str
 
 
+class Reopening(NamedTuple):
+    """A domain that was reset in this run, or is closed for two reasons."""
+
+    request: int = -1  # a 429 to this request, or an earlier one, counts no longer
+    lasting: str | None = None  # the reason that a stronger one hides, and that a reset leaves
+
+
 class Changes:
     """The work of a batch, beside the pages and domains themselves. Every commit begins a new one."""
 
@@ -97,6 +104,7 @@ class Changes:
         self.guess_finds: dict[int, int] = {}  # page that was tried → pages that the run had not seen before
         self.ended_guesses: list[EndedGuesses] = []
         self.closed_domains: dict[int, MapDomain] = {}
+        self.reopenings: dict[int, Reopening] = {}  # by domain
         self.closed_harder: set[int] = set()  # those that had been closed already, for a lesser reason
         self.closed_families: list[ClosedFamily] = []
         self.cap_pages: list[tuple[int, int]] = []  # (unit of a cap, page) of new pages

@@ -41,6 +41,7 @@ CLOSED_AS: dict[str, tuple[PageState, str]] = {
     "cleared": (PageState.FAILED, "cleared: a person had the waiting pages taken off the frontier"),
 }
 _PRECEDENCE = list(CLOSED_AS)
+CLOSING_ERRORS = tuple(error for _, error in CLOSED_AS.values())
 
 
 TOO_MANY_REDIRECTS = f"redirect-limit: more than {MAX_REDIRECTS} redirects in a row"

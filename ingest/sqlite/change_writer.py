@@ -26,6 +26,7 @@ from ingest.sqlite.link_writer import LinkWriter
 from ingest.sqlite.next_page_writer import write_next_pages
 from ingest.sqlite.order_rows import write_orders
 from ingest.sqlite.page_writer import PageWriter
+from ingest.sqlite.reopening_rows import write_reopenings
 from ingest.sqlite.revisit_writer import RevisitWriter
 from ingest.sqlite.run_rows import write_run_events
 from ingest.sqlite.sitemap_writer import SitemapWriter
@@ -70,6 +71,7 @@ class ChangeWriter:
         write_guesses(self._db, done, run)
         self._frontier.write_closures(done, run)
         write_orders(self._db, done.orders)
+        write_reopenings(self._db, done.reopenings, run)
         self._write_notes(done)
         write_run_events(self._db, done.run_events)
         finished = [event.run for event in done.run_events if event.event == "finished"]

@@ -24,11 +24,11 @@ from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
 from ingest.memory.map_rows import MapDomain
 from ingest.memory.waiting_counts import WaitingCounts
-from ingest.rules.page_state import CLOSED_AS
+from ingest.rules.page_state import CLOSED_AS, CLOSING_ERRORS
 from ingest.sqlite.schema import json_list
 
 _QUEUED = PageState.QUEUED
-_CLOSING_ERRORS = orjson.dumps([error for _, error in CLOSED_AS.values()]).decode()
+_CLOSING_ERRORS = orjson.dumps(CLOSING_ERRORS).decode()
 _NOT_DUE = f"""
      WHEN EXISTS (SELECT 1 FROM revisits WHERE revisits.id = pages.id AND revisits.run = pages.visited_run
                   AND next_crawl_at > (SELECT started_at FROM runs WHERE runs.id = :run)) THEN {NOT_DUE_TURN}

@@ -24,11 +24,11 @@ from crawler.model.urls import Link
 from crawler.rules.lists import Classifier, DomainClass
 from crawler.rules.time_left import DomainLeft
 from crawler.workspace.log import Cursor
-from ingest.memory.changes import Changes
+from ingest.memory.changes import Changes, Reopening
 from ingest.memory.map_rows import MapDomain, MapPage
 from ingest.memory.page_index import OTHER, PageIndex, standing_of
 from ingest.rules.depth import Distances
-from ingest.rules.page_state import priority
+from ingest.rules.page_state import CLOSING_ERRORS, priority
 from ingest.sqlite import rule_effects, run_rows, setup
 from ingest.sqlite.change_writer import ChangeWriter
 from ingest.sqlite.checkpoint import Checkpoints
@@ -39,6 +39,7 @@ from ingest.sqlite.domain_sums import DomainSums
 from ingest.sqlite.order_rows import prepare_orders
 from ingest.sqlite.page_rows import PAGES, domain_of_row, page_of_row
 from ingest.sqlite.referrer_rows import ReferrerRows
+from ingest.sqlite.reopening_rows import prepare_reopenings, read_reopenings
 from ingest.sqlite.schema import id_lists
 from ingest.sqlite.transactions import Transactions
 from ingest.sqlite.visit_counts import prepare_counts
@@ -49,6 +50,10 @@ __all__ = ["Difference", "Store", "StoreError"]
 
 # One row for all of a page's links: half of the cost of fetching them one by one.
 _OUT_LINKS = "SELECT max(kind), json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?"
+_ENDED = (
+    "SELECT id FROM pages WHERE domain_id = ?1 AND seen_run = ?2 AND visited_run IS NOT ?2"
+    " AND error_message IN (SELECT value FROM json_each(?3)) ORDER BY id"
+)
 _LEFT = (
     "SELECT domain_states.id, CASE WHEN run = ?2 THEN request_count ELSE 0 END, class, crawl_delay"
     " FROM json_each(?1) AS wanted CROSS JOIN domain_states ON domain_states.id = wanted.value"
@@ -79,6 +84,7 @@ class Store:
             self.is_fresh = setup.prepare_tables(self.db, path, config)
             prepare_counts(self.db)
             prepare_orders(self.db)
+            prepare_reopenings(self.db)
             setup.number_origins(self.db, origins)
             rank_waiting(self.db, config, self.classifier)
             self.counts = setup.count_rows(self.db)
@@ -230,6 +236,18 @@ class Store:
         sql = "SELECT domain, error, spare FROM closed_families WHERE run = ? AND family = '*.' || domain"
         rows = self.db.execute(sql, (run,))
         return {domain: (error, frozenset(orjson.loads(spare))) for domain, error, spare in rows}
+
+    def reopenings(self, run: int) -> dict[int, Reopening]:
+        """By domain, of those that were reset in this run or are closed for two reasons."""
+        return read_reopenings(self.db, run)
+
+    def pages_ended_by_closure(self, domain: MapDomain, run: int) -> list[int]:
+        """Pages of a domain that were not visited in this run because it was closed. Reads all pages, without an index.
+
+        Those of the batch that is being applied are among `loaded`.
+        """
+        rows = self.db.execute(_ENDED, (domain.id, run, orjson.dumps(CLOSING_ERRORS).decode()))
+        return [number for (number,) in rows]
 
     def is_event_applied(self, number: int) -> bool:
         return self.db.execute("SELECT 1 FROM applied_events WHERE id = ?", (number,)).fetchone() is not None

@@ -12,16 +12,23 @@ from crawler.database.reader import open_map
 from crawler.model.errors import sentence
 from crawler.model.records import Order, dump
 from crawler.model.urls import UrlError, domain_of, normalize, wire_of
+from crawler.pace.gate_record import RESETTABLE
 from crawler.rules.lists import Classifier, DomainClass
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import RoleTaken
+from reporter.queries.domain_block import block_of
 from reporter.queries.frontier_list import waiting_domains
 from reporter.web.face import Face
+from reporter.web.map_api import host
 from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call
 
 _SEGMENT = 1024 * 1024  # bytes
 _PATIENCE = 5.0  # seconds to wait for another writer of orders
+_REMEDIES = {
+    "request-limit": "its request budget ran out; a larger one opens it again",
+    "crawl-delay": "robots.txt asks for a longer pause than max-crawl-delay allows",
+}
 _Url = Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
 
 
@@ -95,6 +102,25 @@ def recover(call: Call) -> Answer:
         workspace.ring(name)
     waiting = workspace.waiting_job_bytes()
     return Answer({"domains": len(waiting), "fetchers": len(fetchers) - len(dead), "ended_fetchers": dead})
+
+
+# -- a domain that is left alone ---------------------------------------------------------------------------------
+
+
+def reset_domain(call: Call) -> Answer:
+    """Ask a domain again that was closed for the run after a 429, say, or whose circuit breaker is open."""
+    name = host(call.path["domain"])
+    with open_map(call.face.database) as reader:
+        block = block_of(reader, name)
+    if block is None:
+        raise Problem(404, "not-on-map", f"no domain {name} is on the map")
+    if block.closed is not None and block.closed not in RESETTABLE:
+        raise Problem(409, "config-closed", f"{name} is closed by the config: {_REMEDIES[block.closed]}")
+    if block.closed is None and not block.is_breaker_open:
+        raise Problem(409, "not-closed", f"{name} is neither closed in the newest run nor is its circuit breaker open")
+    order = Order(secrets.token_hex(8), now_text(), "reset", (f"https://{name}/",), call.visitor.name)
+    leave_order(call.face, order)
+    return Answer({"id": order.id, "domain": name, "closed": block.closed, "breaker": block.breaker}, status=202)
 
 
 # -- clearing the frontier ---------------------------------------------------------------------------------------

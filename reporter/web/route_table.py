@@ -118,6 +118,11 @@ ROUTES: tuple[Route, ...] = (
         *("POST", "/api/frontier/recover", order_api.recover, ADMIN, "Hand jobs of dead fetchers back", "recovered"),
         problems=(409,),
     ),
+    Route(
+        *("POST", "/api/admin/domains/{domain}/reset", order_api.reset_domain, ADMIN, "Ask a domain again", "order"),
+        status=202,
+        problems=(404, 409, 503),
+    ),
     # -- deletion of stored pages
     Route(
         *("GET", "/api/admin/pages/preview", stored_api.forget_preview, USER, "What would be deleted"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.database.digest import digest
-from crawler.model.records import Closure, DomainEvent
+from crawler.model.records import Closure, DomainEvent, PageResult, Result
 from tests.ingest.terrains import AT, config
 from tests.ingest.test_loop import begun, drain, results, write
 
@@ -63,3 +63,57 @@ def test_pages_behind_an_open_breaker_fail_and_a_result_that_comes_after_all_cou
     assert ask(
         path, "SELECT count(*) FROM frontier WHERE domain_id = (SELECT id FROM domain_states WHERE domain = 'two.test')"
     ) == [(0,)]
+
+
+def _limited(request: int, page: str) -> list[Result]:
+    """A visit of a page of two.test that is answered with 429."""
+    key = f"https://two.test/{page}"
+    closes = Closure("rate-limited", request)
+    return [PageResult(1, key, key, "two.test", AT, "rate_limited", status=429, error="http-429: no", closes=closes)]
+
+
+def _states(path: Path) -> dict[str, str]:
+    return dict(ask(path, "SELECT url, state FROM pages WHERE domain = 'two.test'"))  # type: ignore[arg-type]
+
+
+def _others() -> list[Result]:
+    """All visits but those of the pages that two.test/0 links to."""
+    return [each for each in results() if getattr(each, "key", "") not in {f"https://two.test/{n}" for n in (1, 2, 3)}]
+
+
+RESET = [DomainEvent(1, "two.test", AT, "reopened", 5, "order x")]
+
+
+def test_a_reset_ends_the_closures_before_it_in_whatever_order_records_are_read(tmp_path: Path) -> None:
+    """Each log is read in its order, the logs in any order."""
+    digests = set()
+    for number, order in enumerate(permutations([_others(), _limited(4, "1"), RESET])):
+        path = crawled(tmp_path / str(number), *order)
+        digests.add(digest(path))
+        assert _states(path)["https://two.test/1"] == "rate_limited", "it was visited"
+        assert _states(path)["https://two.test/2"] == "queued"
+        assert ask(path, "SELECT closed_reason FROM domain_states WHERE domain = 'two.test'") == [(None,)]
+        waiting = ask(path, "SELECT count(*) FROM frontier JOIN pages USING (id) WHERE domain = 'two.test'")
+        assert waiting == ask(path, "SELECT count(*) FROM pages WHERE domain = 'two.test' AND state = 'queued'")
+    assert len(digests) == 1
+
+
+def test_a_429_after_a_reset_closes_the_domain_again_in_whatever_order_records_are_read(tmp_path: Path) -> None:
+    digests = set()
+    for number, order in enumerate(permutations([_others(), _limited(4, "1"), RESET, _limited(9, "2")])):
+        path = crawled(tmp_path / str(number), *order)
+        digests.add(digest(path))
+        assert ask(path, "SELECT closed_reason FROM domain_states WHERE domain = 'two.test'") == [("rate-limited",)]
+        assert "queued" not in _states(path).values()
+    assert len(digests) == 1
+
+
+def test_a_budget_that_ran_out_outlasts_a_reset_in_whatever_order_records_are_read(tmp_path: Path) -> None:
+    budget = [DomainEvent(1, "two.test", AT, "closed", closes=Closure("request-limit", 5, 10_000))]
+    digests = set()
+    for number, order in enumerate(permutations([_others(), _limited(4, "1"), RESET, budget])):
+        path = crawled(tmp_path / str(number), *order)
+        digests.add(digest(path))
+        assert ask(path, "SELECT closed_reason FROM domain_states WHERE domain = 'two.test'") == [("request-limit",)]
+        assert _states(path)["https://two.test/2"] == "request_limit_hit"
+    assert len(digests) == 1

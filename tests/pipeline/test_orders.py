@@ -83,3 +83,40 @@ def test_a_cleared_frontier_ends_the_run_and_replay_agrees(tmp_path: Path) -> No
         assert digest(tmp_path / "again.db") == digest(tmp_path / "sumi-ripple.db")
         crawl_quickly(config)
         assert rows(tmp_path, "SELECT count(*) FROM pages WHERE visited_run = 2") == [(30,)], "the next run tries again"
+
+
+def test_a_domain_that_was_closed_is_asked_again_after_a_reset_and_replay_agrees(tmp_path: Path) -> None:
+    """a.test answers its second page with 429; the run goes on with b.test, and stops at a limit."""
+    busy = site_of("a.test", 6, 1)
+    pages = tuple(replace(page, status=429) if page.path == "/section/0" else page for page in busy.pages)
+    front = replace(pages[0], links=(*pages[0].links, *((f"/leaf/{leaf}", "Leaf") for leaf in range(4))))
+    busy = replace(busy, pages=(front, *pages[1:]))
+    with (
+        serve_terrain(terrain_of(busy, site_of("b.test", 30, 2)), tmp_path / "server") as served,
+        serving.served(
+            config_for(tmp_path, served, ("a.test", "b.test"), more="[limits]\nmax-pages = 8").parent
+        ) as face,
+    ):
+        config, token = tmp_path / "my.toml", face.token(Role.ADMIN)
+        path = "/api/admin/domains/a.test/reset"
+        crawl_quickly(config)
+        closed = "SELECT closed_reason FROM domain_states WHERE domain = 'a.test'"
+        assert rows(tmp_path, closed) == [("rate-limited",)]
+        assert face.post("/api/admin/domains/none.test/reset", token=token).status_code == 404
+        assert face.post("/api/admin/domains/b.test/reset", token=token).json()["type"] == "/problems/not-closed"
+        answer = face.post(path, token=token)
+        assert (answer.status_code, answer.json()["closed"]) == (202, "rate-limited")
+        config.write_text(config.read_text().replace("max-pages = 8", "max-pages = 1000"))
+        crawl_quickly(config)
+        assert rows(tmp_path, closed) == [(None,)]
+        found = dict(rows(tmp_path, "SELECT url, state FROM pages WHERE domain = 'a.test' AND visited_run = 1"))
+        assert found == {
+            "https://a.test/": "processed",
+            "https://a.test/section/0": "rate_limited",
+            **{f"https://a.test/leaf/{leaf}": "processed" for leaf in range(4)},
+        }
+        assert rows(tmp_path, "SELECT status FROM runs") == [("completed",)]
+        assert rows(tmp_path, "SELECT action FROM orders") == [("reset",)]
+        run("replay", config, "--into", tmp_path / "again.db", "-q", cwd=tmp_path)
+        assert digest(tmp_path / "again.db") == digest(tmp_path / "sumi-ripple.db")
+        assert face.post(path, token=token).status_code == 409, "it is open"

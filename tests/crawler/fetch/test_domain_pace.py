@@ -7,8 +7,9 @@ import pytest
 from crawler.fetch.domain_pace import MOST_NAMES, DomainPace, Place
 from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.records import Closure, Exchange, Job
+from crawler.pace.breaker import Breaker, BreakerState
 from crawler.pace.decisions import Busy, Closed, EntryRequest, NotYet, Open
-from crawler.pace.gate_record import LedgerMark
+from crawler.pace.gate_record import LedgerMark, reset
 from crawler.visit.flow import number_of
 from tests.crawler.pace.clocks import MS, Clock
 from tests.crawler.workspace.memory_workspace import MemoryGate, MemoryWorkspace
@@ -99,6 +100,36 @@ def test_a_closure_that_was_found_is_reported_once(pace: DomainPace, gate: Memor
     assert heir.pop_found_closure(2) is None
     assert heir.pop_found_closure(1) == LIMITED
     assert heir.pop_found_closure(1) is None
+
+
+def test_a_closure_that_a_person_lifts_is_not_put_back_by_the_holder_of_the_domain(
+    pace: DomainPace, workspace: MemoryWorkspace, clock: Clock
+) -> None:
+    pace.close(LIMITED)
+    assert pace.is_closed(1)
+    assert workspace.gate("a.test", clock).update(1, reset)
+    pace.count(ledger("a.test"), MARK)
+    assert pace.flush() and pace.gate.read().closes is None, "what it knew was in the gate already"
+    assert not pace.is_closed(1)
+    assert isinstance(pace.try_enter(WISH).admission, Open)
+    pace.gate.finish()
+    again = Closure("rate-limited", 9)
+    pace.close(again)
+    assert pace.is_closed(1) and pace.gate.read().closes == again
+
+
+def test_a_reset_opens_the_breaker_and_leaves_the_budget_and_the_pause(
+    pace: DomainPace, workspace: MemoryWorkspace, clock: Clock
+) -> None:
+    send(pace)
+    pace.pause(3.0, COUNTS)
+    pace.keep_breaker(Breaker(BreakerState.OPEN, 5, 0, 1, 1, 60_000, clock.now.mono_ns))
+    assert workspace.gate("a.test", clock).update(1, reset)
+    pace.refresh()
+    assert pace.breaker == Breaker(changes=2)
+    assert (pace.gate.record.sent, pace.gate.record.pause_ms) == (1, 3000)
+    pace.close(Closure("request-limit", 1, 1))
+    assert workspace.gate("a.test", clock).update(1, reset) and pace.is_closed(1), "the config says so"
 
 
 def test_retry_counts_survive_a_takeover_and_end_with_another_job(pace: DomainPace, gate: MemoryGate) -> None:

@@ -1,0 +1,36 @@
+"""Domains that a person had reset: closures from before the reset count no longer.
+
+The table is made where it is missing, and is no part of the map's format: an older program reset no domain.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from ingest.memory.changes import Reopening
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS reopenings (
+    id              INTEGER PRIMARY KEY,       -- = domain_states.id
+    run             INTEGER NOT NULL,
+    request         INTEGER NOT NULL,          -- a 429 to this request of the run, or an earlier one, counts no longer
+    lasting         TEXT                       -- a closure that a stronger one hides, and that a reset leaves
+)
+"""
+
+
+def prepare_reopenings(db: sqlite3.Connection) -> None:
+    db.execute(_TABLE)
+
+
+def write_reopenings(db: sqlite3.Connection, found: Mapping[int, Reopening], run: int) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO reopenings VALUES (?, ?, ?, ?)",
+        [(number, run, each.request, each.lasting) for number, each in found.items()],
+    )
+
+
+def read_reopenings(db: sqlite3.Connection, run: int) -> dict[int, Reopening]:
+    rows = db.execute("SELECT id, request, lasting FROM reopenings WHERE run = ?", (run,))
+    return {number: Reopening(request, lasting) for number, request, lasting in rows}
