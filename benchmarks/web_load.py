@@ -39,6 +39,8 @@ PATHS = (
     *("/api/runs", "/api/domains?limit=50", "/api/domains?limit=50&sort=crawled&after=500", "/api/pages?limit=50"),
     *("/api/pages?limit=50&state=processed&after=1000000", "/api/pages?limit=50&state=errors", "/api/candidates"),
     *("/api/explain?domain=d7.test", "/api/pages?limit=50&domain=d9.test", "/api/log", "/"),
+    *("/api/pages?limit=50&domain=d9.test&state=dead_link", "/api/pages?limit=50&depth=3&status=500", "/metrics"),
+    *("/api/graph?level=communities", "/api/graph?level=pages&domain=d0.test", "/api/pages?limit=50&q=tea"),
 )
 PAUSE = 0.2  # seconds of a client between two calls: an admin may make 500 a minute
 _STATES = ("processed", "processed", "depth_exceeded", "depth_exceeded", "depth_exceeded", "dead_link")
@@ -72,6 +74,11 @@ def make_map(path: Path, pages: int, domains: int) -> None:
         db.execute(
             "INSERT INTO domain_links SELECT (f.domain_id << 32) | t.domain_id, f.domain_id, t.domain_id, count(*)"
             " FROM links l JOIN pages f ON f.id = l.from_page_id JOIN pages t ON t.id = l.to_page_id GROUP BY 1"
+        )
+        db.execute(
+            "INSERT INTO run_figures SELECT 1, sum(state = 'processed'), count(*), (SELECT count(*) FROM links),"
+            " sum(state = 'dead_link'), ? FROM pages",
+            (domains,),
         )
         db.execute("COMMIT")
         for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):

@@ -45,8 +45,8 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
     row, _, robots_at = found
     candidate_rows.mark_candidates(reader, [row.id])
     pages = candidate_rows.page_states(reader, run)
-    domain_links.mark_quality(reader, overview.domains(reader).values())
-    linked = next((each for each in domain_links.linked_by_quality(reader) if each[0] == row.id), (row.id, 0, 0))
+    domain_links.mark_all_quality(reader)
+    quality_domains, links = domain_links.links_from_quality(reader, row.id)
     samples = candidate_rows.referrers(reader, run, REFERRERS).get(row.id, [])
     is_current = row.run == run
     states = candidate_rows.counted_states(pages).get(row.id, Counter())
@@ -65,8 +65,8 @@ def _with_map(reader: MapReader, facts: DomainExplanation) -> DomainExplanation:
         robots=row.robots_outcome,
         robots_at=robots_at,
         crawl_delay=row.crawl_delay,
-        quality_domains=linked[1],
-        links=linked[2],
+        quality_domains=quality_domains,
+        links=links,
         referrers=sample_referrers(reader, {row.id: samples}).get(row.id, ()),
         sitemaps=_sitemaps(reader, facts.domain),
         lists=tuple(_list_words(known) for known in discovery_rows.lists_of(reader, row.id)),

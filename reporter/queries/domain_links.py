@@ -18,6 +18,27 @@ def mark_quality(reader: MapReader, rows: Iterable[DomainRow]) -> None:
     reader.note_many("INSERT INTO temp.quality VALUES (?)", [(row.id,) for row in rows if row.klass == "quality"])
 
 
+def mark_all_quality(reader: MapReader) -> None:
+    """The same, without reading the other domains."""
+    reader.note("DROP TABLE IF EXISTS temp.quality")
+    reader.note("CREATE TEMP TABLE quality (id INTEGER PRIMARY KEY)")
+    reader.note("INSERT INTO temp.quality SELECT id FROM domain_states WHERE class = 'quality'")
+
+
+def links_from_quality(reader: MapReader, domain_id: int) -> tuple[int, int]:
+    """(different quality domains that link to this one, links). Needs `mark_quality`; one look for each of them."""
+    _sum_recent_links(reader)
+    pair = pair_sql("q.id", "?1")
+    row = reader.first(
+        "SELECT count(DISTINCT source), coalesce(sum(links), 0) FROM ("
+        f"  SELECT q.id AS source, l.links FROM temp.quality q CROSS JOIN domain_links l ON l.id = {pair}"
+        f"  UNION ALL SELECT q.id, l.links FROM temp.quality q CROSS JOIN temp.recent l ON l.id = {pair})"
+        " WHERE source <> ?1",
+        (domain_id,),
+    )
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
 def linked_by_quality(reader: MapReader) -> list[tuple[int, int, int]]:
     """(domain id, different quality domains that link there, links), by the former. Needs `mark_quality`."""
     _sum_recent_links(reader)

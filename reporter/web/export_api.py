@@ -24,7 +24,7 @@ from reporter.escape import cell
 from reporter.export.graph import FORMATS, LEVELS, TABLES, Filters, export
 from reporter.queries.page_list import ListedPage, PageFilters, list_pages
 from reporter.survey import survey
-from reporter.web.map_api import Run, changes_of, domain_shape
+from reporter.web.map_api import Run, changes_of, domain_shape, prepared_survey
 from reporter.web.map_choice import ChosenMap, chosen
 from reporter.web.problems import Problem
 from reporter.web.routing import Answer, Call, is_among
@@ -104,7 +104,7 @@ def _pages(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
 
 
 def _domains(call: Call, about: ChosenMap) -> Iterator[Sequence[Any]]:
-    rows = [domain_shape(row) for row in survey(about.path, in_full=False).domains]
+    rows = [domain_shape(row) for row in prepared_survey(call.face, about).domains]
     return _shapes(rows)
 
 

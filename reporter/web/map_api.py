@@ -113,9 +113,8 @@ class DomainsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"klass": 
 def domains(call: Call) -> Answer:
     about, query = chosen(call.face, call.query.run), call.query
     name = f"domains by {query.sort} {about.path}"
-    rows = call.face.prepared.get(
-        name, about.stamp, lambda: _sorted(prepared_rows(call.face, about), query.sort), is_live=not about.is_completed
-    )
+    known = prepared_survey(call.face, about).domains
+    rows = call.face.prepared.get(name, about.stamp, lambda: _sorted(known, query.sort), is_live=not about.is_completed)
     wanted = query.q.lower().strip()
     fits = [
         row
@@ -135,11 +134,6 @@ def domains(call: Call) -> Answer:
             "next": end if end < len(fits) else None,
         }
     )
-
-
-def prepared_rows(face: Face, about: ChosenMap) -> list[DomainFigures]:
-    """Figures by domain. Made inside of `prepared`, whose one thread must not wait for itself."""
-    return survey(about.path, in_full=False).domains
 
 
 def _sorted(rows: list[DomainFigures], sort: str) -> list[DomainFigures]:
@@ -320,7 +314,12 @@ def graph(call: Call) -> Answer:
     about = chosen(face, query.run)
     if query.level == "pages":
         name = host(query.domain)
-        found = page_level.pages_of_domain(about.path, name)
+        found = face.prepared.get(
+            f"pages of {name} {about.path}",
+            about.stamp,
+            lambda: page_level.pages_of_domain(about.path, name),
+            is_live=not about.is_completed,
+        )
     elif query.level in ("surroundings", "paths"):
         key = url_key(face, query.url)
         found = (page_level.surroundings if query.level == "surroundings" else page_level.paths)(about.path, key)
