@@ -397,7 +397,7 @@ class Ingest:
 
 def _bytes_of(batch: list[tuple[Result, bytes]]) -> int:
     """Bytes of the bodies that came with these results."""
-    return sum(result.bytes for result, _ in batch if isinstance(result, PageResult) and not result.is_carried)
+    return sum(result.bytes_sent for result, _ in batch if isinstance(result, PageResult))
 
 
 def _some(lines: list[str]) -> list[str]:

@@ -30,14 +30,14 @@ def counted(result: PageResult) -> Counter[str]:
         pages_fetched=1,
         pages_rejected=int(result.is_rejected),
         fetch_fail=int(result.error is not None),
-        bytes_fetched=0 if answer == 304 else result.bytes,
+        bytes_fetched=result.bytes_sent,
         links_found=len(result.hrefs),
         requests=len(result.ledger),
         retries=result.retries,
     )
     group = f"status_{answer // 100}xx" if isinstance(answer, int) else "no_answer"
     found[group if group in NAMES else "no_answer"] += 1
-    found["not_modified_304"] += int(answer == 304)
+    found["not_modified_304"] += int(result.is_confirmed)
     return found
 
 

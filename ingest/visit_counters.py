@@ -29,13 +29,13 @@ class VisitCounters:
     def count(self) -> None:
         """Count what the next commit applies."""
         changes = self._store.changes
-        visits = [page.visit for page in changes.done if page.visit is not None]
+        visits = [page.visit for page in changes.done if page.visit is not None and not page.visit.is_carried]
         if not visits and not changes.exchanges:
             return
         counts = self.counts
         for visit in visits:
             counts.outcomes[visit.state] += 1
-            counts.bytes += visit.bytes
+            counts.bytes += visit.bytes_sent
             counts.robots_denials += slug_of(visit.error) == "robots-denied"
         for exchange in changes.exchanges:
             self._count_exchange(exchange)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.reader import open_map
@@ -42,6 +43,34 @@ def results_kept_from(database: Path) -> int | None:
     except MapError:
         return None
     return None if row is None else int(row[0])
+
+
+class PlannedVisits(NamedTuple):
+    """What `[revisit] schedule` has planned, for the pages of the newest run that it planned for.
+
+    `next_at` is when the first of those is due that are not yet; None: all are due.
+    """
+
+    pages: int
+    due: int
+    next_at: str | None
+
+
+def planned_visits(database: Path, now: str) -> PlannedVisits | None:
+    """None: nothing is planned; pages are visited with every run."""
+    try:
+        with open_map(database, patience=_PATIENCE) as reader:
+            if not reader.has("revisits"):
+                return None
+            row = reader.first(
+                "SELECT count(*), count(*) FILTER (WHERE next_crawl_at IS NULL OR next_crawl_at <= ?1),"
+                " min(next_crawl_at) FILTER (WHERE next_crawl_at > ?1)"
+                " FROM revisits WHERE run = (SELECT max(run) FROM revisits)",
+                (now,),
+            )
+    except MapError:
+        return None
+    return PlannedVisits(row[0], row[1], row[2]) if row is not None and row[0] else None
 
 
 def open_breakers(database: Path, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str, str]]]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 VISITS_HEADER = b"date,visits,2xx,3xx,4xx,5xx,none,bytes,source\r\n"
 METRICS_HEADER = b"date,metric,values,least,mean,most,last,source\r\n"
+_NOT_MODIFIED = 304  # of a page whose size is known, but which was not sent
 _CLASSES = ("2xx", "3xx", "4xx", "5xx", "none")
 
 
@@ -63,7 +64,8 @@ def _logged(text: str) -> Iterator[tuple[str, int | None, int]]:
     for row in _read(text):
         at = row.get("timestamp")
         if at:
-            yield at, _whole(row.get("http_status")), _whole(row.get("content_bytes")) or 0
+            status = _whole(row.get("http_status"))
+            yield at, status, 0 if status == _NOT_MODIFIED else _whole(row.get("content_bytes")) or 0
 
 
 def _read(text: str) -> Iterator[dict[str, str]]:

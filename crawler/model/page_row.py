@@ -44,7 +44,7 @@ def fields_of(visit: LoggedVisit) -> dict[str, object]:
         "page_type": visit.page_type,
         "depth": visit.depth,
         "referrer": visit.referrer,
-        "http_status": result.status,
+        "http_status": result.last_status,
         "content_type": media_type(result.content_type),
         "encoding": encoding.lower() if encoding else None,
         "content_sha256": result.content_hash,

@@ -24,6 +24,7 @@ VERSION = 1
 
 SITEMAP_KEY = "sitemap:"  # before the address, in the key of its job
 
+_NOT_MODIFIED = 304
 _LARGEST = 2**62  # fits a database integer, and exceeds every count here
 Number = Annotated[int, msgspec.Meta(gt=-_LARGEST, lt=_LARGEST)]
 
@@ -210,6 +211,21 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     @property
     def visited_at(self) -> str:
         return self.at if self.carried is UNSET else self.carried.visited_at
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Did the server say that nothing changed (304)? The result is told as if the page had been sent again."""
+        return bool(self.ledger) and self.ledger[-1].answer == _NOT_MODIFIED
+
+    @property
+    def last_status(self) -> int | None:
+        """The status of the last answer, which `status` is not for a page that a 304 confirmed."""
+        return _NOT_MODIFIED if self.is_confirmed else self.status
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of the body that came with this visit, decoded; none if there was no visit, or a 304."""
+        return 0 if self.is_carried or self.is_confirmed else self.bytes
 
     @property
     def is_rejected(self) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import last_used_database
-from crawler.database.ingest_progress import closed_domains, open_breakers
-from crawler.model.shown_text import counted, domain_words, size_words
+from crawler.database.ingest_progress import PlannedVisits, closed_domains, open_breakers, planned_visits
+from crawler.model.shown_text import counted, domain_words, plain, size_words
 from crawler.observe.alert_state import read_alerts
 from crawler.observe.backlog import Backlog, read_backlog
 from crawler.observe.left_words import left_facts, left_long
@@ -44,10 +44,12 @@ class Status:
         self.alerts = read_alerts(workspace)
         self.closed_count = 0
         self.closed: list[tuple[str, str]] = []
+        self.planned: PlannedVisits | None = None
         self.breaker_count = 0
         self.breakers: list[tuple[str, str, str]] = []  # (domain, state, reason)
         if database is not None and self.snapshot.run is not None:
             run = self.snapshot.run.number
+            self.planned = planned_visits(database, self.snapshot.at)
             self.breaker_count, self.breakers = open_breakers(database, run, is_uncut=is_uncut)
             self.closed_count, self.closed = closed_domains(database, run, is_uncut=is_uncut)
 
@@ -78,6 +80,9 @@ class Status:
                 "open_breakers": self.breaker_count,
                 "breakers": [{"domain": name, "state": state, "detail": why} for name, state, why in self.breakers],
             },
+            "revisits": None
+            if self.planned is None
+            else {"pages": self.planned.pages, "due": self.planned.due, "next_crawl_at": self.planned.next_at},
             "alerts": [asdict(alert) for alert in self.alerts],
             "backlog": {
                 "jobs_bytes": self.backlog.jobs_bytes,
@@ -128,6 +133,8 @@ class Status:
         if due is not None and not snapshot.network.is_waiting:
             when = f"in {due[1]:.1f} s" if due[1] else "now"
             lines.append((f"  next request: {domain_words(due[0])} {when}", ""))
+        if self.planned is not None:
+            lines.append((f"  {_planned_words(self.planned)}", ""))
         unread = self.backlog.results_bytes
         jobs = f"{size_words(self.backlog.jobs_bytes)} of jobs in {counted(self.backlog.job_domains, 'domain')}"
         results = f"{size_words(unread)} of results to apply" if unread is not None else "no database yet"
@@ -179,6 +186,11 @@ def _stage_line(stage: StageProcess) -> tuple[str, str]:
     if isinstance(few, int) and few < _FEW_FILES:
         words += f", at most {stage.facts.get('most_domains')} domains at a time ({few} open files allowed)"
     return words, "red" if stage.is_stuck else ""
+
+
+def _planned_words(planned: PlannedVisits) -> str:
+    due = f"next visits: {planned.due:,} of {counted(planned.pages, 'page')} due now"
+    return due + (f", the next at {plain(planned.next_at)}" if planned.next_at else "")
 
 
 def _end_of(text: str, width: int) -> str:

@@ -75,6 +75,7 @@ FEW_RULES = 1000  # a longer robots.txt is asked for where it is kept: hundreds 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MISSING = frozenset({404, 410})
+_OF_A_CONDITION = frozenset({304, 412})  # answers to a condition; 412 has no place here, and some servers send it
 # A retry would end the same way.
 UNREACHABLE_AT_ONCE = frozenset({"connection-refused", "tls", "dns", "address-blocked"})
 FAILED_AT_ONCE = frozenset({"too-large", "bad-encoding", "too-slow", "too-costly"})
@@ -256,7 +257,7 @@ class _Flow:
         seen = {url}
         mode = self.settings.head_requests
         is_head = mode == "always" or (mode == "auto" and not looks_like_page(url))
-        is_head = is_head and self.validators is None
+        is_head = is_head and not self._conditions_of(self.validators)
         while True:
             yield from self._check_robots(url)
             conditions = self._conditions(url)
@@ -264,12 +265,12 @@ class _Flow:
             if answer is None:  # HEAD is not to be had here
                 is_head = False
                 continue
-            if conditions and answer.status == 304:
-                answer = yield from self._stored_answer(answer)
+            if conditions and answer.status in _OF_A_CONDITION:
+                answer = (yield from self._stored_answer(answer)) if answer.status == 304 else None
                 if answer is None:
                     self.may_ask_conditionally = False
                     continue
-            elif conditions:
+            elif conditions and answer.status == 200:
                 self.is_etag_vain = conditions[0][0] == "If-None-Match"
             target = self._next_hop(url, answer, seen)
             if target is not None:
@@ -285,8 +286,15 @@ class _Flow:
         known = self.validators
         if known is None or not self.may_ask_conditionally or url != known.url:
             return ()
+        return self._conditions_of(known)
+
+    @staticmethod
+    def _conditions_of(known: Validators | None) -> tuple[tuple[str, str], ...]:
+        """All that can be asked with these validators. An ETag that proved false is not sent again."""
+        if known is None:
+            return ()
         found = []
-        if known.etag and not (known.is_etag_vain and known.last_modified):
+        if known.etag and not known.is_etag_vain:
             found.append(("If-None-Match", known.etag))
         if known.last_modified:
             found.append(("If-Modified-Since", known.last_modified))

@@ -39,7 +39,7 @@ def visits_of(results: ResultLogs, writer: str, number: int) -> Iterator[tuple[s
     lines: Iterator[tuple[PageResult, Line]] = parse_lines(results.segment_lines(writer, number), PageResult)
     for result, _ in lines:
         if not result.is_carried:
-            yield result.at, result.status, result.bytes
+            yield result.at, result.last_status, result.bytes_sent
 
 
 def _last_run(results: ResultLogs, writer: str, number: int) -> int | None:

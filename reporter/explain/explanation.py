@@ -25,7 +25,7 @@ from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from crawler.visit import robots
 from reporter.explain.config_lines import ruling
-from reporter.explain.facts import Cap, Explanation, LinkHere, OriginDepth, PageFacts, PathStep, Robots
+from reporter.explain.facts import Cap, Explanation, LinkHere, OriginDepth, PageFacts, PathStep, Revisit, Robots
 from reporter.explain.remedies import advise
 from reporter.explain.shortest_path import shortest_path
 from reporter.explain.turn import Turn, turn_of
@@ -106,6 +106,7 @@ def _explain(config: Config, reader: MapReader | None, url: str, key: str, is_un
         scope=str(scope) if (scope := rules.scope_rule(key, domain)) is not None else None,
         caps=_caps(reader, rules, key, runs[-1].id if runs else 0),
         facts=_page_facts(reader, page, key) if reader and page else None,
+        revisit=Revisit(*plan) if reader and page and (plan := one_page.revisit_of(reader, page)) else None,
         is_outside_parts=verdict.klass is DomainClass.QUALITY and verdict.class_of(key) is not verdict.klass,
     )
     return replace(facts, to_be_crawled=tuple(advise(config, facts)))

@@ -77,6 +77,17 @@ class PageFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Revisit:
+    """The plan of a page's visits ([revisit] schedule)."""
+
+    next_crawl_at: str | None  # None: with the next run, because the last visit found no answer
+    interval: int  # seconds
+    visited_at: str  # the last visit
+    changed_at: str  # the last one that found it new or changed
+    carried_run: int | None  # the last run that did not visit it, because it was not due
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that is known. Fields that only a page in the map has are None or empty for a URL never seen."""
 
@@ -128,6 +139,7 @@ class Explanation:
     scope: str | None = None  # the rule that puts it out of scope
     caps: tuple[Cap, ...] = ()
     facts: PageFacts | None = None  # of its last accepted visit
+    revisit: Revisit | None = None  # None: it is visited with every run, or was not visited yet
     is_outside_parts: bool = False  # its domain is quality in part, and it is in none of the parts
 
     def json(self) -> str:

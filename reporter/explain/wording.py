@@ -6,11 +6,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from crawler.model.link_context import LinkContext
-from crawler.model.shown_text import counted, domain_words, plain, size_words, text_words, url_words
+from crawler.model.shown_text import age_words, counted, domain_words, plain, size_words, text_words, url_words
 from reporter.figures import is_listed, whole_seconds
 
 if TYPE_CHECKING:
-    from reporter.explain.facts import Cap, Explanation, PageFacts
+    from reporter.explain.facts import Cap, Explanation, PageFacts, Revisit
 
 _LINKS_SHOWN = 6  # pages that link here
 _SAME_SHOWN = 4  # pages with the same text
@@ -87,6 +87,8 @@ def _known_rows(facts: Explanation) -> list[tuple[str, str]]:
     if facts.last_run != facts.newest_run:
         seen += f"; run {facts.newest_run} has not seen it"
     rows.append(("seen", seen))
+    if facts.revisit:
+        rows.append(("next visit", _revisit_words(facts.revisit, facts.visited_run)))
     if facts.in_sitemap:
         changed = f", last changed {plain(facts.lastmod)}" if facts.lastmod else ""
         rows.append(("in a sitemap", f"{plain(facts.in_sitemap, 200)}{changed}"))
@@ -113,6 +115,20 @@ def _content_rows(facts: PageFacts) -> list[tuple[str, str]]:
             rows.append((name, "\n".join([url_words(url, 200) for url in urls[:_SAME_SHOWN]] + more)))
     rows += [(plain(name, 13), plain(" · ".join(values), 200)) for name, values in facts.fields.items()]
     return rows
+
+
+def _revisit_words(plan: Revisit, run: int | None) -> str:
+    """When the page is due, why then, and whether the newest of its runs has visited it."""
+    if plan.next_crawl_at is None:
+        words = "with the next run: its last visit found no answer"
+    else:
+        interval = age_words(plan.interval) if plan.interval % 3600 == 0 else f"{plan.interval / 86_400:.1f} days"
+        words = f"due at {whole_seconds(plain(plan.next_crawl_at))}; its interval is {interval}"
+    changed = f"unchanged since {whole_seconds(plain(plan.changed_at))}"
+    if plan.changed_at == plan.visited_at:
+        changed = "its last visit found it new or changed"
+    carried = f"\nnot due in run {run}, and carried into it without a visit" if run == plan.carried_run else ""
+    return f"{words}\n{changed}{carried}"
 
 
 def _state_words(facts: Explanation) -> str:

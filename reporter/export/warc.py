@@ -115,7 +115,7 @@ class _Writer:
         known = self._written.get(result.content_hash)
         if known is not None:
             origin, digest = known
-            status, profile = (_NOT_CHANGED, NOT_MODIFIED) if _is_confirmed(result) else (200, IDENTICAL)
+            status, profile = (_NOT_CHANGED, NOT_MODIFIED) if result.is_confirmed else (200, IDENTICAL)
             record = revisit_record(uri, result.at, status, headers, profile, origin, digest)
             self._counts.revisits += 1
         else:
@@ -136,11 +136,6 @@ class _Writer:
         mime = (result.content_type or "text/html").partition(";")[0].strip().lower()
         place = (self._filename, offset, len(record))
         yield record, cdxj_line(uri, result.at, mime, status, digest, place, is_revisit=known is not None)
-
-
-def _is_confirmed(result: PageResult) -> bool:
-    """Did the server say that nothing changed? The result is told as if the page had been sent again."""
-    return bool(result.ledger) and result.ledger[-1].answer == _NOT_CHANGED
 
 
 def _stored_visits(results: ResultLogs, run: int | None, pattern: str | None) -> Iterator[PageResult]:

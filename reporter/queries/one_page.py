@@ -134,6 +134,17 @@ def domain_by_name(reader: MapReader, domain: str) -> tuple[DomainRow, str | Non
     return (DomainRow(*row[2:]), row[0], row[1]) if row else None
 
 
+def revisit_of(reader: MapReader, page: PageRow) -> tuple[str | None, int, str, str, int | None] | None:
+    """(next_crawl_at, interval, visited_at, changed_at, carried_run) of a page; None: its last visit made no plan."""
+    if page.visited_run is None or not reader.has("revisits"):
+        return None
+    row = reader.first(
+        "SELECT next_crawl_at, interval, visited_at, changed_at, carried_run FROM revisits WHERE id = ? AND run = ?",
+        (page.id, page.visited_run),
+    )
+    return None if row is None else (row[0], row[1], row[2], row[3], row[4])
+
+
 def closed_family(reader: MapReader, run: int, domain: str, family: str) -> str | None:
     """The error that further pages of a family get in this run; None while it is open."""
     row = reader.first(

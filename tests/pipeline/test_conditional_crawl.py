@@ -18,17 +18,22 @@ from crawler.demo.server import Served
 from crawler.keep.read_again import PagesReadAgain
 from crawler.keep.stored_pages import verify
 from crawler.model.records import PageResult
+from crawler.model.wire_counts import VisitCounts
 from crawler.observe.audit import audit
+from crawler.observe.status import Status
 from crawler.store.file_store import open_store
 from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import read_records
 from ingest.replay import replay
+from reporter.explain.explanation import explain
 from tests.pipeline.crawling import rows
 from tests.pipeline.walks import config_for, crawl_quickly
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 PLAIN = tuple(f"/plain/{number}" for number in range(8))
 ODD = ("/suffix", "/other-etag", "/always-304", "/no-validators", "/noarchive", "/damaged", "/missing", "/nofollow")
+ODD += ("/false-etag",)
 
 
 class Site(ThreadingHTTPServer):
@@ -77,6 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/always-304":
             status = 304 if self.server.is_second else status
             headers["ETag"] = '"another"' if self.server.is_second else etag
+        elif self.path == "/false-etag":  # and there is no date
+            del headers["Last-Modified"]
         elif self.path == "/no-validators":
             del headers["ETag"], headers["Last-Modified"]
         elif match == etag:
@@ -159,6 +166,7 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
     assert asked["/no-validators"] == asked["/noarchive"] == asked["/missing"] == whole
     assert asked["/damaged"] == [("GET", "etag+date", 304), ("GET", "", 200)]
     assert asked["/suffix"] == [("GET", "etag+date", 200)]
+    assert asked["/false-etag"] == [("GET", "etag", 200)]
     assert asked["/other-etag"] == [("GET", "etag+date", 304), ("GET", "", 200)]
     assert asked["/always-304"] == [("GET", "etag+date", 304), ("GET", "", 304)]
     assert "/never" not in asked, "the 304 does not repeat that its links are not to be followed"
@@ -174,6 +182,7 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
     for path in ("/suffix", "/other-etag"):
         statuses = [each[1:] for each in third if each[0] == path]
         assert statuses[0] == ("date", 304 if path == "/suffix" else 200), "its ETag is of no use"
+    assert [each[1:] for each in third if each[0] == "/false-etag"] == [("", 200), ("", 200)], "HEAD and GET"
     crawl_quickly(paths[plain])
     site.take_seen()
     assert digest(kept / "map.db") == digest(plain / "map.db"), "the same map with and without the store"
@@ -181,4 +190,57 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
         replay(config, kept / f"again{number}.db", renew=renew)
         assert digest(kept / f"again{number}.db") == digest(kept / "map.db")
     assert audit(config).is_clean
-    assert rows(kept, "SELECT count(*) FROM page_answers WHERE is_etag_vain", "map.db") == [(2,)]
+    assert rows(kept, "SELECT count(*) FROM page_answers WHERE is_etag_vain", "map.db") == [(3,)]
+
+
+def test_a_page_that_was_not_due_is_confirmed_by_a_304_when_it_is_and_costs_no_bytes(
+    site: Site, tmp_path: Path
+) -> None:
+    """Carried by a decision, then asked for with the validators of the visit before."""
+    served = Served(0, site.server_port, 1, tmp_path / "ca.pem", None)
+    more = '[output]\ndatabase-path = "map.db"\n[store]\nhtml = true\n[revisit]\nschedule = "30d"\n'
+    more += "[discovery]\nsitemaps = false\n"
+    path = config_for(tmp_path / "kept", served, ("a.test",), more=more)
+    folder = path.parent
+    text = path.read_text()
+    crawl_quickly(path)
+    site.take_seen()
+    whole = digest(folder / "map.db")
+    crawl_quickly(path)
+    assert site.take_seen() == [], "nothing is due"
+    assert digest(folder / "map.db") == whole
+    url = f"https://a.test{PLAIN[0]}"
+    found = explain(load(path), folder / "map.db", url)
+    assert found.revisit is not None and found.revisit.carried_run == 2 and found.revisit.next_crawl_at is not None
+    assert "not due in run 2, and carried into it without a visit" in found.text()
+    assert f"due at {found.revisit.next_crawl_at[:16]}" in found.text() and "its interval is 30 days" in found.text()
+    status = Status(open_workspace(load(path).workspace), folder / "map.db")
+    planned = status.as_json()["revisits"]
+    assert planned["pages"] > len(PLAIN) and planned["due"] == 0 and planned["next_crawl_at"].endswith("Z")
+    assert any(f"of {planned['pages']} pages due now, the next at 20" in line for line, _ in status.lines())
+
+    # The 304s bring no bytes, so a limit that the pages' own sizes exceed is not reached.
+    site.pages[PLAIN[0]] = "x"
+    sent_again = (PLAIN[0], "/no-validators", "/noarchive", "/suffix", "/other-etag", "/false-etag", "/always-304")
+    size = sum(len(page) for page in site.pages.values())
+    limit = sum(len(site.pages[each]) for each in sent_again) + 1
+    assert limit < size
+    due = text.replace('schedule = "30d"', 'schedule = "always"')
+    path.write_text(due.replace("[store]", f"[limits]\nmax-bytes = {limit}\n[store]"))
+    crawl_quickly(path)
+    seen = {path: (conditions, status) for _, path, conditions, status in site.take_seen()}
+    assert seen[PLAIN[0]] == ("etag+date", 200)
+    assert all(seen[path] == ("etag+date", 304) for path in (*PLAIN[1:], "/nofollow"))
+    assert rows(folder, "SELECT status FROM runs WHERE id = 3", "map.db") == [("completed",)]
+    counts = VisitCounts.read(rows(folder, "SELECT value FROM meta WHERE name = 'visit_counters'", "map.db")[0][0])
+    assert counts.bytes < 2 * size, "what was carried or confirmed was not sent"
+    logged = (folder / "workspace" / "logs" / "pages-3.csv").read_text()
+    assert (
+        logged.count(",304,") == len(site.pages) - len(sent_again)
+        and not (folder / "workspace" / "logs" / "pages-2.csv").exists()
+    )
+
+    # Validators belong to our own request headers: another name, and every page is fetched whole.
+    path.write_text(due.replace("me@a.test", "you@a.test"))
+    crawl_quickly(path)
+    assert {conditions for _, _, conditions, _ in site.take_seen()} == {""}

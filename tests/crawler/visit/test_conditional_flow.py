@@ -90,7 +90,31 @@ def test_after_an_identical_page_in_spite_of_its_etag_only_the_date_is_asked_for
     second = Revisit(Response(304, {"etag": '"other"'}), known=vain)
     assert second.asked == [("GET", BOTH[1:])]
     assert second.result.revalidation == first.revalidation, "it stays so while the page does"
-    assert Revisit(SENT, known=with_members(vain, last_modified="")).asked == [("GET", BOTH[:1])], "it has no date"
+
+
+def test_an_etag_that_proved_false_and_has_no_date_beside_it_is_not_sent_until_the_page_has_changed() -> None:
+    vain = with_members(KNOWN, is_etag_vain=True, last_modified="")
+    dateless = replace(SENT, headers={**HEADERS, "etag": '"abc"'})
+    walk = Revisit(Response(200, HEADERS), dateless, known=vain)
+    assert walk.asked == [("HEAD", ()), ("GET", ())], "as if it had no validators"
+    assert walk.result.revalidation == Revalidation(7, HEADERS, is_etag_vain=True)
+    other = replace(dateless, body=PAGE.replace(b"Once", b"Twice"))
+    assert Revisit(Response(200, HEADERS), other, known=vain).result.revalidation == Revalidation(7, HEADERS)
+
+
+def test_a_redirect_in_answer_to_an_etag_does_not_prove_it_false() -> None:
+    there = Response(301, {"location": f"{URL}/"})
+    walk = Revisit(there, SENT)
+    assert [(request.url, request.conditions) for request in walk.requests] == [(URL, BOTH), (f"{URL}/", ())]
+    assert walk.result.revalidation == Revalidation(7, HEADERS)
+
+
+def test_a_condition_that_a_server_takes_amiss_is_left_out() -> None:
+    """412 is for requests that change something (RFC 9110, 15.5.13); some servers send it all the same."""
+    walk = Revisit(Response(412, {}), SENT)
+    assert walk.asked == [("GET", BOTH), ("GET", ())]
+    assert walk.result.state == "processed"
+    assert Revisit(Response(200, HEADERS), Response(412, {}), known=None).result.error == "http-412"
 
 
 def test_a_304_with_another_strong_etag_is_asked_again_once_without_condition() -> None:
