@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 
 from crawler.database.stored_hashes import hashes_in_map
-from crawler.keep.stored_pages import note_removed
+from crawler.keep.stored_pages import note_removed, take_keeper
 from crawler.model.records import PageResult
 from crawler.model.removal import Pruning, Removal
 from crawler.model.settings import Config
@@ -87,9 +87,8 @@ def _remove(config: Config, digests: list[str]) -> None:
         raise WorkspaceError(
             f"stored pages are not removed while {at_work[0]} is at work in {workspace.name}; stop it first"
         )
-    role = workspace.take_role("supervisor")
-    try:
+    with ExitStack() as held:
+        held.callback(workspace.take_role("supervisor").release)
+        held.callback(take_keeper(workspace).release)
         note_removed(config, ((digest, "") for digest in digests))
         open_store(config).remove_all(frozenset(digests))
-    finally:
-        role.release()

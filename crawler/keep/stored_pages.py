@@ -9,6 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -25,10 +26,11 @@ from crawler.store.blobs import BlobDamaged
 from crawler.store.file_store import open_store
 from crawler.store.packing import Packed, pack_blobs
 from crawler.workspace.clock import now_text
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import Held, RoleTaken, Workspace
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import read_records
 
+_KEEPER = "store-keeper"
 _ROLES = ("supervisor", "scheduler", "ingest", *(f"fetcher-{number:02d}" for number in range(1, 65)))
 
 
@@ -38,6 +40,10 @@ class NotKept(SumiError):
 
 class CrawlAtWork(SumiError):
     """The store cannot be changed so while a crawl writes to it."""
+
+
+class StoreInHand(SumiError):
+    """Stored pages are being packed or removed by somebody else."""
 
 
 # -- one page --------------------------------------------------------------------------------------------------
@@ -125,10 +131,7 @@ def verify(config: Config) -> Findings:
     store, found = open_store(config), Findings()
     for digest in store.hashes():
         found.blobs += 1
-        try:
-            store.get(digest)
-        except BlobDamaged as problem:
-            found.damaged.append(problem)
+        found.damaged += store.damage_of(digest)
     found.damaged += store.packs.damaged.values()
     found.strangers = list(store.strangers())
     gone, seen = forgotten(config), set[str]()
@@ -250,18 +253,21 @@ def plan_forgetting(config: Config, is_meant: Callable[[PageCopy], bool]) -> For
 
 
 def forget(config: Config, is_meant: Callable[[PageCopy], bool]) -> Forgotten:
-    """Remove the content of these pages, of every run. Raises CrawlAtWork."""
-    _require_rest(config)
-    return carry_out(config, plan_forgetting(config, is_meant))
+    """Remove the content of these pages, of every run. Raises CrawlAtWork, StoreInHand."""
+    with _changing_alone(config):
+        return _carry_out(config, plan_forgetting(config, is_meant))
 
 
 def carry_out(config: Config, plan: Forgetting) -> Forgotten:
-    """Remove what a plan names. Raises CrawlAtWork."""
-    _require_rest(config)
+    """Remove what a plan names. Raises CrawlAtWork, StoreInHand."""
+    with _changing_alone(config):
+        return _carry_out(config, plan)
+
+
+def _carry_out(config: Config, plan: Forgetting) -> Forgotten:
     store, done = open_store(config), Forgotten(plan.pages, shared=plan.shared)
     note_removed(config, plan.going.items())
-    for digest in plan.going:
-        done.removed += store.remove(digest)
+    done.removed = store.remove_all(plan.going.keys())
     if plan.going:
         store.sync()
     return done
@@ -275,9 +281,13 @@ def _file_size(path: Path) -> int:
 
 
 def pack(config: Config, min_age: float) -> Packed:
-    """Pack the blobs that are older than so many seconds, by the sites that they are of."""
-    sites = {copy.content_hash: copy.domain for copy in _all_copies(config)}
-    return pack_blobs(open_store(config), lambda digest: sites.get(digest, ""), time.time() - min_age)
+    """Pack the blobs that are older than so many seconds, by the sites that they are of. A crawl may go on."""
+    role = take_keeper(open_workspace(config.workspace))
+    try:
+        sites = {copy.content_hash: copy.domain for copy in _all_copies(config)}
+        return pack_blobs(open_store(config), lambda digest: sites.get(digest, ""), time.time() - min_age)
+    finally:
+        role.release()
 
 
 def forgotten(config: Config) -> set[str]:
@@ -313,10 +323,26 @@ def _note_file(config: Config) -> Path:
     return config.workspace / "store" / "forgotten.jsonl"
 
 
-def _require_rest(config: Config) -> None:
+@contextmanager
+def _changing_alone(config: Config) -> Iterator[None]:
+    """While no crawl is at work, none can begin, and nobody else packs or removes stored pages."""
     workspace = open_workspace(config.workspace)
     if any(workspace.is_role_taken(role) for role in _ROLES):
         raise CrawlAtWork(f"a crawl is at work in {config.workspace}; stop it first: sumi-ripple stop")
+    with ExitStack() as held:
+        held.callback(workspace.take_role("supervisor").release)
+        held.callback(take_keeper(workspace).release)
+        yield
+
+
+def take_keeper(workspace: Workspace) -> Held:
+    """Be the only one who packs or removes stored pages, until released. Raises StoreInHand."""
+    try:
+        return workspace.take_role(_KEEPER)
+    except RoleTaken:
+        raise StoreInHand(
+            f"another command packs or removes stored pages of {workspace.name}; wait until it is done"
+        ) from None
 
 
 __all__ = [

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -28,7 +28,7 @@ from pathlib import Path
 from crawler.model.settings import Config
 from crawler.store.blobs import BlobDamaged, checked_hash
 from crawler.store.disk_sync import sync_file_system
-from crawler.store.pack_file import NAME, Pack, Packs, write_frames
+from crawler.store.pack_file import NAME, Pack, Packs, dictionary_of, frame_maker, sampled, write_frames
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -40,6 +40,7 @@ SUFFIX = ".html.zst"
 LONGEST_BLOB = 2**31  # bytes decoded: [network] max-body-size may be no larger
 SCRATCH = "tmp"
 PACKS = "packs"
+_REWRITE = "rewrite"  # of a pack that some blobs are removed from
 
 _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.compression_level: LEVEL,
@@ -113,9 +114,7 @@ class FileStore:
         if scratch.is_symlink():
             raise OSError(errno.ELOOP, "a symlink in the store", str(scratch))
         self._root()  # opened once, before several threads put
-        for left in scratch.glob(f"{self._writer}-*"):
-            with suppress(FileNotFoundError):
-                left.unlink()
+        self.clear_scratch(self._writer)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -167,6 +166,7 @@ class FileStore:
             with suppress(FileNotFoundError), self._shard(checked_hash(digest)) as folder:
                 os.unlink(f"{digest}{SUFFIX}", dir_fd=folder)
                 gone.add(digest)
+        self.clear_scratch(_REWRITE)
         for pack in self.packs.all():
             packed = digests & set(pack.hashes())
             if packed:
@@ -175,11 +175,15 @@ class FileStore:
         return len(gone)
 
     def _rewrite(self, pack: Pack, left_out: Set[str]) -> None:
-        """Put a pack without some blobs into its place; without its last one it is removed."""
+        """Put a pack without some blobs into its place; without its last one it is removed.
+
+        Its dictionary is made anew: the old one has pieces of every page that it was made of.
+        """
         rest = [digest for digest in pack.hashes() if digest not in left_out]
         if rest:
-            frames = ((digest, pack.frame(digest) or b"") for digest in rest)
-            write_frames(self.scratch("pack"), self.packs.folder, frames, pack.dictionary, self.mode)
+            dictionary = dictionary_of(sampled(body for digest in rest if (body := _body_or_none(pack, digest))))
+            frames = _frames_again(pack, rest, frame_maker(dictionary))
+            write_frames(self.scratch(_REWRITE), self.packs.folder, frames, dictionary, self.mode)
         pack.path.unlink()
         self.packs.look_again()
 
@@ -198,6 +202,12 @@ class FileStore:
         folder = self.root / SCRATCH
         folder.mkdir(self._folder_mode, exist_ok=True)
         return folder / f"{purpose}-{os.getpid()}"
+
+    def clear_scratch(self, purpose: str) -> None:
+        """Remove what others left that were killed while they made such a file; nobody else may be making one."""
+        for left in (self.root / SCRATCH).glob(f"{purpose}-*"):
+            with suppress(FileNotFoundError):
+                left.unlink()
 
     def pack_folder(self) -> Path:
         """The folder of the packs, made if there is none. Raises OSError if something else is in its place."""
@@ -246,10 +256,30 @@ class FileStore:
 
     def _packed(self, digest: str) -> bytes | None:
         pack = self.packs.holding(digest)
-        frame = None if pack is None else pack.frame(digest)
-        if pack is None or frame is None:
-            return None
-        return expanded(frame, digest, str(pack.path), pack.decoder())
+        return None if pack is None else _body_in(pack, digest)
+
+    def is_packed_whole(self, digest: str) -> bool:
+        """Is the blob in a pack, and undamaged there?"""
+        try:
+            return self._packed(checked_hash(digest)) is not None
+        except BlobDamaged:
+            return False
+
+    def damage_of(self, digest: str) -> list[BlobDamaged]:
+        """What is wrong with a blob, in each of the places where it is."""
+        found = []
+        try:
+            frame = self.frame(digest)
+            if frame is not None:
+                expanded(frame, digest, str(self.path_of(digest)))
+        except BlobDamaged as problem:
+            found.append(problem)
+        for pack in self.packs.all():
+            try:
+                _body_in(pack, digest)
+            except BlobDamaged as problem:
+                found.append(problem)
+        return found
 
     def frame(self, digest: str) -> bytes | None:
         """A blob's file as it is; None: there is none. Raises BlobDamaged for what is no file of the store."""
@@ -341,6 +371,26 @@ class FileStore:
 def open_store(config: Config, *, writer: str = "") -> FileStore:
     """The pages that a config's crawls keep. A `writer` makes the folders, where there are none."""
     return FileStore(config.workspace / "store" / "html", writer=writer, mode=int(config.store.file_mode, 8))
+
+
+def _body_in(pack: Pack, digest: str) -> bytes | None:
+    """The bytes of a blob in a pack; None: it is not in there. Raises BlobDamaged."""
+    frame = pack.frame(digest)
+    return None if frame is None else expanded(frame, digest, str(pack.path), pack.decoder())
+
+
+def _body_or_none(pack: Pack, digest: str) -> bytes | None:
+    try:
+        return _body_in(pack, digest)
+    except BlobDamaged:
+        return None
+
+
+def _frames_again(pack: Pack, digests: list[str], frame_of: Callable[[bytes], bytes]) -> Iterator[tuple[str, bytes]]:
+    """(hash, frame) of these blobs of a pack, compressed again. A damaged one stays as it is, to be found as such."""
+    for digest in digests:
+        body = _body_or_none(pack, digest)
+        yield digest, frame_of(body) if body is not None else pack.frame(digest) or b""
 
 
 class _Descriptor:

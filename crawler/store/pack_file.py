@@ -15,7 +15,9 @@ import re
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +33,8 @@ NAME = re.compile(r"[0-9a-f]{16}\.pack")
 DICTIONARY = 112 * 1024  # bytes; what zstd itself takes by default
 _FEWEST_SAMPLES = 8
 _MOST_SAMPLED = 64 * 1024 * 1024  # bytes
+_MOST_ROWS = 1_000_000  # of the index of a pack, which is read whole
+_TICK_NS = 100_000_000  # coarser than the times that any file system keeps, but for FAT's
 
 _MAGIC = b"SUMIPACK"
 _HEAD = struct.Struct("<8sI")
@@ -66,11 +70,16 @@ def sampled(bodies: Iterable[bytes]) -> list[bytes]:
     return samples
 
 
+def frame_maker(dictionary: bytes) -> Callable[[bytes], bytes]:
+    """A function that compresses a body for a pack with this dictionary."""
+    known = zstd.ZstdDict(dictionary) if dictionary else None
+    return lambda body: bytes(zstd.compress(body, options=_OPTIONS, zstd_dict=known))
+
+
 def write_pack(scratch: Path, folder: Path, bodies: Iterable[tuple[str, bytes]], dictionary: bytes, mode: int) -> Path:
     """Write a pack of these (hash, body) pairs, durably; returns its place in `folder`."""
-    known = zstd.ZstdDict(dictionary) if dictionary else None
-    frames = ((digest, zstd.compress(body, options=_OPTIONS, zstd_dict=known)) for digest, body in bodies)
-    return write_frames(scratch, folder, frames, dictionary, mode)
+    frame_of = frame_maker(dictionary)
+    return write_frames(scratch, folder, ((digest, frame_of(body)) for digest, body in bodies), dictionary, mode)
 
 
 def write_frames(
@@ -115,11 +124,13 @@ class Pack:
     def __init__(self, path: Path) -> None:
         """Raises BlobDamaged if this is no whole pack, OSError if it cannot be read."""
         self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # It is closed with the last reference to this pack: another thread may be reading when it is given up.
+        self._file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb", 0)
+        self._descriptor = self._file.fileno()
         try:
             self._read_index()
         except BaseException:
-            os.close(self._descriptor)
+            self.close()
             raise
 
     def _read_index(self) -> None:
@@ -135,6 +146,8 @@ class Pack:
         start, count, summary, end_magic = _TRAILER.unpack(trailer)
         if magic != _MAGIC or end_magic != _MAGIC or start + count * _ROW.size + _TRAILER.size != size:
             raise self._damaged("it is no pack, or is cut off")
+        if count > _MOST_ROWS or length > start - _HEAD.size:
+            raise self._damaged("its head or its trailer names more than it has")
         self._index = os.pread(self._descriptor, count * _ROW.size, start)
         if hashlib.sha256(self._index).digest() != summary:
             raise self._damaged("its index has another hash")
@@ -149,7 +162,7 @@ class Pack:
             raise self._damaged("its dictionary is none") from None
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def __len__(self) -> int:
         return self._count
@@ -189,10 +202,11 @@ class Pack:
 
 
 class Packs:
-    """All packs of a folder. They are looked for again when the folder has changed."""
+    """All packs of a folder. They are looked for again when the folder has changed. Any thread may ask."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._refreshing = threading.Lock()
         self._seen: tuple[int, int] | None = None
         self._packs: dict[str, Pack] = {}
         self.damaged: dict[str, BlobDamaged] = {}  # by name
@@ -216,17 +230,23 @@ class Packs:
         except FileNotFoundError:
             found = None
         seen = None if found is None or not stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_mtime_ns)
-        if seen is not None and seen == self._seen:
-            return
+        if seen is None and not self._packs and not self.damaged:
+            return  # there are no packs, as with most stores
+        if seen is None or seen != self._seen:
+            with self._refreshing:
+                self._look(seen)
+
+    def _look(self, seen: tuple[int, int] | None) -> None:
         names = {entry.name for entry in os.scandir(self.folder) if NAME.fullmatch(entry.name)} if seen else set()
-        for gone in self._packs.keys() - names:
-            self._packs.pop(gone).close()
+        packs = {name: pack for name, pack in self._packs.items() if name in names}
         self.damaged = {name: problem for name, problem in self.damaged.items() if name in names}
-        for name in sorted(names - self._packs.keys()):
+        for name in sorted(names - packs.keys()):
             try:
-                self._packs[name] = Pack(self.folder / name)
+                packs[name] = Pack(self.folder / name)
             except BlobDamaged as problem:
                 self.damaged[name] = problem
             except OSError:
                 self.damaged[name] = BlobDamaged("", str(self.folder / name), "it cannot be read, or is a symlink")
-        self._seen = seen
+        self._packs = packs
+        # A folder that was changed a moment ago may be changed again within the same tick of its clock.
+        self._seen = seen if seen is not None and time.time_ns() - seen[1] > _TICK_NS else None

@@ -1,7 +1,8 @@
 """Loose blobs become packs: one for each site, with a dictionary of what its pages have in common.
 
 A pack is whole and durable before the files that it replaces go, so a kill at any moment leaves every blob in at least
-one of the two places. A damaged blob stays where it is, and is counted.
+one of the two places; the next packing removes the files that the killed one had no time for. A damaged blob stays
+where it is, and is counted. One packing at a time, and no removal meanwhile: the caller sees to that. Crawls may go on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from crawler.store.file_store import FileStore
 from crawler.store.pack_file import Pack, dictionary_of, sampled, write_pack
 
 MOST_IN_A_PACK = 10_000  # blobs
+_SCRATCH = "pack"
 FEWEST_OF_A_SITE = 20  # blobs; those of smaller sites go into packs together
 
 
@@ -30,13 +32,18 @@ class Packed:
 
 def pack_blobs(store: FileStore, site_of: Callable[[str], str], older_than: float) -> Packed:
     """Pack the blobs whose files were written before `older_than` (seconds since 1970). `site_of` groups hashes."""
+    store.clear_scratch(_SCRATCH)
+    done = Packed()
     groups: dict[str, list[str]] = {}
     for digest in store.loose_hashes():
-        if store.path_of(digest).stat().st_mtime < older_than:
+        if store.path_of(digest).stat().st_mtime >= older_than:
+            continue
+        if store.is_packed_whole(digest):
+            _remove_file(store, digest, done)
+        else:
             groups.setdefault(site_of(digest), []).append(digest)
     rest = [digest for site in sorted(groups) if len(groups[site]) < FEWEST_OF_A_SITE for digest in groups[site]]
     together = [groups[site] for site in sorted(groups) if len(groups[site]) >= FEWEST_OF_A_SITE]
-    done = Packed()
     for group in [*together, rest]:
         for start in range(0, len(group), MOST_IN_A_PACK):
             _pack(store, group[start : start + MOST_IN_A_PACK], done)
@@ -57,7 +64,7 @@ def _pack(store: FileStore, digests: list[str], done: Packed) -> None:
         done.damaged += len(digests)
         return
     dictionary = dictionary_of(sampled(body for _, body in whole()))
-    place = write_pack(store.scratch("pack"), store.pack_folder(), whole(), dictionary, store.mode)
+    place = write_pack(store.scratch(_SCRATCH), store.pack_folder(), whole(), dictionary, store.mode)
     store.packs.look_again()
     pack = Pack(place)
     try:
@@ -69,6 +76,11 @@ def _pack(store: FileStore, digests: list[str], done: Packed) -> None:
     finally:
         pack.close()
     for digest in packed:
-        path = store.path_of(digest)
-        done.bytes_before += path.stat().st_size
-        path.unlink()
+        _remove_file(store, digest, done)
+
+
+def _remove_file(store: FileStore, digest: str, done: Packed) -> None:
+    """Remove the file of a blob that is in a pack."""
+    path = store.path_of(digest)
+    done.bytes_before += path.stat().st_size
+    path.unlink()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -128,3 +131,99 @@ def test_a_cut_pack_a_symlink_and_a_forged_name_are_refused(store: FileStore, tm
     assert reader.get(digest) is None
     assert sorted(reader.packs.damaged) == ["0000000000000000.pack", "1111111111111111.pack"]
     assert {stranger.name for stranger in reader.strangers()} == {"1111111111111111.pack", "mine.pack"}
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from crawler.store.file_store import FileStore
+from crawler.store.packing import pack_blobs
+
+root, deed, when, count = sys.argv[1:]
+act, left = getattr(os, deed), int(count)
+
+def watched(*words, **options):
+    global left
+    left -= 1
+    if left == 0 and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    done = act(*words, **options)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done
+
+setattr(os, deed, watched)
+pack_blobs(FileStore(Path(root)), lambda digest: "a.test", time.time() + 10)
+"""
+
+
+@pytest.mark.parametrize(
+    ("deed", "when", "count"),
+    [
+        *(("fsync", "before", 1), ("replace", "before", 1), ("replace", "after", 1)),
+        *(("unlink", "after", 1), ("unlink", "before", 17)),
+    ],
+)
+def test_a_packing_that_is_killed_leaves_every_page_whole_and_the_next_one_ends_its_work(
+    store: FileStore, deed: str, when: str, count: int
+) -> None:
+    pages = {store.put(page(number)): page(number) for number in range(30)}
+    done = subprocess.run([sys.executable, "-c", KILLED, str(store.root), deed, when, str(count)], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    reader = FileStore(store.root)
+    assert set(reader.hashes()) == pages.keys()
+    assert all(reader.get(digest) == body for digest, body in pages.items())
+    assert not any(reader.damage_of(digest) for digest in pages) and list(reader.strangers()) == []
+    assert packed(store).damaged == 0
+    assert all(store.get(digest) == body and not store.is_loose(digest) for digest, body in pages.items())
+    assert len(list((store.root / "packs").iterdir())) == 1, "no page is in two packs"
+    assert list((store.root / "tmp").iterdir()) == [], "what the killed one was writing is gone"
+
+
+def test_a_damaged_file_beside_a_whole_copy_in_a_pack_is_found_and_the_copy_is_served(store: FileStore) -> None:
+    digest = store.put(page(1))
+    packed(store)
+    store.put(page(1), is_anew=True)
+    assert store.damage_of(digest) == []
+    store.path_of(digest).write_bytes(b"not a frame")
+    assert [str(store.path_of(digest))] == [problem.place for problem in store.damage_of(digest)]
+    assert store.get(digest) == page(1)
+    packed(store)
+    assert store.damage_of(digest) == [] and not store.is_loose(digest), "packing again leaves the whole one"
+
+
+def test_nothing_of_a_removed_page_is_left_in_its_pack_not_even_in_the_dictionary(store: FileStore) -> None:
+    secret = "".join(f"{number * 7919 % 100_003:05d}" for number in range(1, 400))
+    pages = [f"{page(number).decode()}<p>{secret if number < 15 else number}</p>".encode() for number in range(40)]
+    digests = [store.put(body) for body in pages]
+    packed(store)
+    (before,) = store.packs.all()
+    assert secret[:200].encode() in before.dictionary, "a dictionary has pieces of pages, as they are"
+    assert store.remove_all(set(digests[:15])) == 15
+    (after,) = FileStore(store.root).packs.all()
+    assert secret[:40].encode() not in after.dictionary
+    assert [store.get(digest) for digest in digests] == [None] * 15 + pages[15:]
+
+
+def test_a_damaged_page_of_a_pack_stays_damaged_when_another_one_is_removed(store: FileStore) -> None:
+    digests = [store.put(page(number)) for number in range(10)]
+    packed(store)
+    (pack,) = store.packs.all()
+    frame = pack.frame(digests[0]) or b""
+    data = pack.path.read_bytes()
+    at = data.index(frame) + len(frame) // 2
+    pack.path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    changed = FileStore(store.root)
+    assert changed.remove(digests[1])
+    assert len(changed.damage_of(digests[0])) == 1
+    assert all(changed.get(digest) == page(number) for number, digest in enumerate(digests) if number > 1)
+
+
+def test_a_pack_whose_head_names_a_dictionary_longer_than_itself_is_refused(store: FileStore) -> None:
+    store.put(page(1))
+    packed(store)
+    (path,) = (store.root / "packs").iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:8] + b"\xff\xff\xff\xff" + data[12:])
+    (problem,) = (reader := FileStore(store.root)).packs.all() or reader.packs.damaged.values()
+    assert "more than it has" in str(problem)
