@@ -35,6 +35,7 @@ import orjson
 from crawler.demo.sites import Certificate, Terrain, response
 
 _HOST = re.compile(rb"\r\n[Hh][Oo][Ss][Tt]:[ \t]*([^\r\n]*)")
+_CONDITION = re.compile(rb"\r\n[Ii]f-[Nn]one-[Mm]atch:[ \t]*([^\r\n]*)")
 _CLOSE = re.compile(rb"\r\n[Cc]onnection:[ \t]*close")
 _MOST_HEAD = 64 * 1024  # bytes of a request head; no honest client sends more
 _LISTENER = -1  # the listening socket among the connections' numbers
@@ -55,9 +56,8 @@ class Served:
         if self.log_path is None or not self.log_path.exists():
             return []
         lines = self.log_path.read_text("latin-1").splitlines()
-        return [
-            Seen(int(at), host, method, target) for at, host, method, target in (line.split(" ", 3) for line in lines)
-        ]
+        words = (line.split(" ", 4) for line in lines)
+        return [Seen(int(at), host, method, target, int(status)) for at, host, method, status, target in words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Seen:
     host: str
     method: str
     target: str
+    status: int = 0  # of the answer
 
 
 @contextmanager
@@ -302,13 +303,10 @@ class Server:
             if words[2] != b"HTTP/1.1" or _CLOSE.search(head):
                 connection.closing = True
             host = named[1].partition(b":")[0].decode("latin-1").lower()
-            self._answer(connection, host, words[0].decode(), words[1].decode("latin-1"))
+            self._answer(connection, host, words[0].decode(), words[1].decode("latin-1"), head)
 
-    def _answer(self, connection: Connection, host: str, method: str, target: str) -> None:
-        if self._log is not None:
-            self._log.write(
-                b"%d %b %b %b\n" % (time.monotonic_ns(), host.encode(), method.encode(), target.encode("latin-1"))
-            )
+    def _answer(self, connection: Connection, host: str, method: str, target: str, head: bytes) -> None:
+        came_at = time.monotonic_ns()
         answer = self._terrain.answer(host, method, target)
         data = answer.data
         if answer.first:
@@ -316,6 +314,11 @@ class Server:
             self._asked[host, target] = asked + 1
             if asked < len(answer.first):
                 data = answer.first[asked]
+        if answer.etag and data is answer.data and _names(head, answer.etag):
+            data = response(304, b"", None, (("ETag", answer.etag),))
+        if self._log is not None:
+            words = (came_at, host.encode(), method.encode(), data[9:12], target.encode("latin-1"))
+            self._log.write(b"%d %b %b %b %b\n" % words)
         if answer.delay:
             self._ticket += 1
             connection.outgoing = memoryview(b"")  # busy: the next request waits its turn
@@ -367,6 +370,12 @@ class Server:
         if self._connections.pop(connection.number, None) is not None:
             self._epoll.unregister(connection.number)
         connection.socket.close()
+
+
+def _names(head: bytes, etag: str) -> bool:
+    """Does the request ask for the page only if it has another ETag than this one?"""
+    found = _CONDITION.search(head)
+    return found is not None and found[1].decode("latin-1") == etag
 
 
 # -- by hand ----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ little state there is (how often a URL was asked for) itself.
 
 from __future__ import annotations
 
+import hashlib
 import html
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -30,12 +31,14 @@ class Answer:
     """The bytes of one response, ready for the wire.
 
     `first` are the first answers to this URL, for any method; every later answer is `data`.
-    `delay` is how many seconds the server thinks about it.
+    `delay` is how many seconds the server thinks about it. `etag` is that of `data`: a client that has the page
+    already, and says so, is answered 304.
     """
 
     data: bytes
     first: tuple[bytes, ...] = ()
     delay: float = 0.0
+    etag: str = ""
 
 
 class Terrain(Protocol):
@@ -191,7 +194,14 @@ class SiteTerrain:
             lost = Page(path, f"Not found - {site.name}", ("There is nothing here.",))
             return Answer(response(404, render_page(site, lost), with_body=get))
         busy = response(503, b"<!DOCTYPE html><title>Busy</title>", HTML, with_body=get)
-        return Answer(render_answer(site, page, method), first=(busy,) * page.failures_first)
+        return Answer(render_answer(site, page, method), (busy,) * page.failures_first, etag=etag_of(site, page))
+
+
+def etag_of(site: Site, page: Page) -> str:
+    """The ETag of a page; "": it has none."""
+    if page.status != 200 or page.location is not None or page.content_type != HTML or page.raw is not None:
+        return ""
+    return f'"{hashlib.sha256(render_page(site, page)).hexdigest()[:16]}"'
 
 
 def render_answer(site: Site, page: Page, method: str) -> bytes:
@@ -199,6 +209,8 @@ def render_answer(site: Site, page: Page, method: str) -> bytes:
     is_head = method == "HEAD"
     body = page.raw if page.raw is not None else b"" if page.location is not None else render_page(site, page)
     headers = page.headers if page.location is None else (("Location", page.location), *page.headers)
+    if etag := etag_of(site, page):
+        headers = (("ETag", etag), *headers)
     if is_head and page.head_status is not None:
         return response(page.head_status, b"", None, with_body=False)
     content_type = page.head_type if is_head and page.head_type is not None else page.content_type
