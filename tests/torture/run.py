@@ -16,6 +16,9 @@ With `--discovery` the terrain is one of sitemaps in parts, lists and archives (
 inside fall on the writes of what was read of a sitemap and of what was decided about a guess.
 
 With `--reloads` the crawl reads its config again before every death from outside: deaths fall into the middle of that.
+
+With `--revisits` the web is crawled three times in a row, the second time unchanged and the third time with some pages
+changed (`revisits.py`): deaths fall on pages that a 304 confirms, and stored pages are packed meanwhile.
 """
 
 from __future__ import annotations
@@ -209,26 +212,48 @@ def crawl_under_torture(folder: Path, plan: Plan, chance: random.Random, inside:
     lay_tokens(tokens, chance, inside, DISCOVERY_DEEDS if plan.has_discovery else DEEDS)
     laid = len(list(tokens.iterdir()))
     crawl = Crawl(config, tokens, network.no_names if network is not None else None)
+
+    def before_a_death() -> None:
+        if plan.has_reloads:
+            crawl.reload(chance.randrange(100, 1000))
+            time.sleep(chance.uniform(0, 0.5))
+
+    endure(crawl, chance, outside, longest=plan.longest, before_a_death=before_a_death)
+    crawl.deaths["inside"] = laid - len(list(tokens.iterdir()))
+    return crawl
+
+
+def endure(
+    crawl: Crawl,
+    chance: random.Random,
+    outside: int,
+    *,
+    longest: float = 5.0,
+    before_a_death: Callable[[], None] = lambda: None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Start a crawl, kill parts of it, and start it again whenever it is dead, until it says that it is done.
+
+    `is_over`: the run was completed, though the crawl died before it could say so. Another start would begin the next.
+    """
     started = time.monotonic()
-    give_up_after = GIVE_UP_AFTER + 10 * plan.longest
+    give_up_after = GIVE_UP_AFTER + 10 * longest
     crawl.start()
     try:
         while time.monotonic() - started < give_up_after:
             assert crawl.process is not None
             try:
-                code = crawl.process.wait(chance.uniform(0.3, plan.longest / 2) if outside else 30)
+                code = crawl.process.wait(chance.uniform(0.3, longest / 2) if outside else 30)
             except subprocess.TimeoutExpired:
-                if outside and plan.has_reloads:
-                    crawl.reload(chance.randrange(100, 1000))
-                    time.sleep(chance.uniform(0, 0.5))
                 if outside:
+                    before_a_death()
                     crawl.kill_something(chance)
                     outside -= 1
                 continue
-            if code == 0:
-                crawl.deaths["inside"] = laid - len(list(tokens.iterdir()))
-                return crawl
+            if code == 0 or is_over():
+                return
             crawl.start()
+        folder = crawl.config.parent
         raise AssertionError(f"the crawl in {folder} did not end in {give_up_after:.0f} s; see its stderr.txt")
     finally:
         crawl.clean_up()
@@ -272,15 +297,15 @@ def results_twice(workspace: FileWorkspace) -> int:
     return again
 
 
-def check_logs(folder: Path) -> None:
-    """Both page logs hold every visit of the map once, no row lost and none twice."""
-    with (folder / "logs" / "pages-1.csv").open(newline="") as file:
+def check_logs(folder: Path, run: int = 1) -> None:
+    """Both page logs hold every visit of the newest run once, no row lost and none twice."""
+    with (folder / "logs" / f"pages-{run}.csv").open(newline="") as file:
         rows = [row["url"] for row in csv.DictReader(file)]
-    lines = (folder / "metadata" / "crawl_metadata.jsonl").read_bytes().splitlines()
+    lines = [orjson.loads(line) for line in (folder / "metadata" / "crawl_metadata.jsonl").read_bytes().splitlines()]
     with sqlite3.connect(f"file:{folder / 'sumi-ripple.db'}?mode=ro", uri=True) as db:
-        visited = sorted(row[0] for row in db.execute("SELECT url FROM pages WHERE visited_run = 1"))
+        visited = sorted(row[0] for row in db.execute("SELECT url FROM pages WHERE visited_run = ?", (run,)))
     assert sorted(rows) == visited, "the page log differs from the map"
-    assert sorted(orjson.loads(line)["url"] for line in lines) == visited, "the metadata differ from the map"
+    assert sorted(line["url"] for line in lines if line["run"] == run) == visited, "the metadata differ from the map"
 
 
 def too_close(served: Served, since: int) -> list[str]:
@@ -371,9 +396,15 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=5.0, help="seconds of an outage")
     parser.add_argument("--discovery", action="store_true")
     parser.add_argument("--reloads", action="store_true")
+    parser.add_argument("--revisits", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}")
+    if chosen.revisits:
+        from tests.torture.revisits import torture_revisits
+
+        torture_revisits(chosen.rounds, chosen.seed)
+        return
     torture(
         chosen.rounds,
         chosen.seed,
