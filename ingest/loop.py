@@ -222,8 +222,11 @@ class Ingest:
         return max(len(batch), 1)
 
     def _sync_blobs(self, batch: list[tuple[Result, bytes]]) -> None:
-        """Make the pages durable that these results name as stored, before the results are."""
-        if any(isinstance(result, PageResult) and result.stored for result, _ in batch):
+        """Make the pages durable that these results name as stored, before the results are.
+
+        What was confirmed or carried is durable already: the map would not know it otherwise.
+        """
+        if any(isinstance(result, PageResult) and result.stored and result.was_sent for result, _ in batch):
             if self._blobs is None:
                 self._blobs = open_store(self.config)
             with suppress(FileNotFoundError):  # somebody removed the store

@@ -9,14 +9,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 import orjson
 
-from crawler.database.map_errors import NoDatabase
+from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.page_copies import PageCopy, copies, copy_of
 from crawler.database.reader import open_map
 from crawler.model.errors import SumiError
@@ -97,11 +97,17 @@ def _copy(result: PageResult) -> PageCopy:
 
 def _all_copies(config: Config) -> Iterator[PageCopy]:
     """Of all runs: those that the map has, and those that the results have."""
-    try:
-        with open_map(config.output.database_path) as reader:
-            yield from copies(reader)
-    except NoDatabase:
-        pass
+    with suppress(NoDatabase):
+        yield from _copies_in_map(config)
+    yield from _copies_in_results(config)
+
+
+def _copies_in_map(config: Config) -> Iterator[PageCopy]:
+    with open_map(config.output.database_path) as reader:
+        yield from copies(reader)
+
+
+def _copies_in_results(config: Config) -> Iterator[PageCopy]:
     for result in _results(open_workspace(config.workspace)):
         if result.content_hash is not None:
             yield _copy(result)
@@ -284,10 +290,19 @@ def pack(config: Config, min_age: float) -> Packed:
     """Pack the blobs that are older than so many seconds, by the sites that they are of. A crawl may go on."""
     role = take_keeper(open_workspace(config.workspace))
     try:
-        sites = {copy.content_hash: copy.domain for copy in _all_copies(config)}
+        sites = _sites(config)
         return pack_blobs(open_store(config), lambda digest: sites.get(digest, ""), time.time() - min_age)
     finally:
         role.release()
+
+
+def _sites(config: Config) -> dict[str, str]:
+    """The site of each content. A map that does not answer, because a crawl is making it, is not needed for that."""
+    sites: dict[str, str] = {}
+    for found in (_copies_in_map, _copies_in_results):
+        with suppress(MapError):
+            sites |= {copy.content_hash: copy.domain for copy in found(config)}
+    return sites
 
 
 def forgotten(config: Config) -> set[str]:

@@ -223,9 +223,14 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
         return _NOT_MODIFIED if self.is_confirmed else self.status
 
     @property
+    def was_sent(self) -> bool:
+        """Did the page come with this visit? Not if there was no visit, or a 304."""
+        return not self.is_carried and not self.is_confirmed
+
+    @property
     def bytes_sent(self) -> int:
-        """Bytes of the body that came with this visit, decoded; none if there was no visit, or a 304."""
-        return 0 if self.is_carried or self.is_confirmed else self.bytes
+        """Bytes of the body that came with this visit, decoded."""
+        return self.bytes if self.was_sent else 0
 
     @property
     def is_rejected(self) -> bool:

@@ -1,0 +1,88 @@
+"""Packing and forgetting stored pages: one at a time, beside a crawl or not, whatever state the map is in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.keep.stored_pages import CrawlAtWork, StoreInHand, forget, forgotten, pack
+from crawler.model.records import PageResult
+from crawler.model.settings import Config, StoreSettings
+from crawler.store.file_store import open_store
+from crawler.workspace.door import RoleTaken
+from crawler.workspace.files.file_workspace import FileWorkspace
+from tests.ingest.test_loop import write
+
+SOON = -10.0  # seconds of age: everything is old enough
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    config = Config(workspace=tmp_path / "workspace", store=StoreSettings(html=True))
+    return replace(config, output=replace(config.output, database_path=tmp_path / "map.db"))
+
+
+@pytest.fixture
+def digests(config: Config) -> list[str]:
+    """Contents of 25 pages each of two sites."""
+    store = open_store(config, writer="test")
+    found = [store.put(f"<title>{number}</title>".encode()) for number in range(50)]
+    keys = [f"https://{'ab'[number % 2]}.test/{number}" for number in range(50)]
+    results = [
+        PageResult(1, key, key, key[8:14], "", "processed", status=200, content_hash=digest, stored=True)
+        for key, digest in zip(keys, found, strict=True)
+    ]
+    write(config, "fetcher-01", results)
+    return found
+
+
+def test_stored_pages_are_packed_by_site_though_the_map_is_only_being_made(config: Config, digests: list[str]) -> None:
+    config.output.database_path.write_bytes(b"")
+    done = pack(config, SOON)
+    assert (done.blobs, done.packs) == (50, 2), "the results say whose they are"
+    assert all(open_store(config).get(digest) for digest in digests)
+
+
+def test_one_command_at_a_time_packs_or_removes_stored_pages(config: Config, digests: list[str]) -> None:
+    workspace = FileWorkspace(config.workspace)
+    held = workspace.take_role("store-keeper")
+    for deed in (lambda: pack(config, SOON), lambda: forget(config, lambda copy: True)):
+        with pytest.raises(StoreInHand, match="wait until it is done"):
+            deed()
+    held.release()
+    assert set(open_store(config).hashes()) == set(digests)
+
+
+def test_stored_pages_are_packed_beside_a_crawl_but_not_forgotten(config: Config, digests: list[str]) -> None:
+    workspace = FileWorkspace(config.workspace)
+    for role in ("supervisor", "fetcher-02"):
+        held = workspace.take_role(role)
+        with pytest.raises(CrawlAtWork, match="sumi-ripple stop"):
+            forget(config, lambda copy: True)
+        held.release()
+    held = workspace.take_role("supervisor")
+    assert pack(config, SOON).blobs == 50
+    held.release()
+
+    def is_meant(copy: object) -> bool:
+        with pytest.raises(RoleTaken):
+            workspace.take_role("supervisor")  # no crawl can begin meanwhile
+        return getattr(copy, "domain", "") == "a.test"
+
+    done = forget(config, is_meant)
+    assert (done.pages, done.removed, done.shared) == (25, 25, 0)
+    assert {digest for digest in digests if open_store(config).has(digest)} == set(digests[1::2])
+    assert forgotten(config) == set(digests[0::2])
+
+
+def test_a_page_that_is_stored_while_its_site_is_packed_is_found_by_readers_at_once(
+    config: Config, digests: list[str]
+) -> None:
+    reader, writer = open_store(config), open_store(config, writer="fetcher-01")
+    assert all(reader.has(digest) for digest in digests)
+    for number in range(50, 60):  # packs that follow one another faster than the clock of the folder ticks
+        new = writer.put(f"<title>{number}</title>".encode())
+        assert pack(config, SOON).blobs == 1 or number == 50
+        assert reader.get(new) is not None and not reader.is_loose(new)
