@@ -1,4 +1,5 @@
-"""A curator's decisions, written into the config file: accept, reject and stub a domain, and take that back.
+"""A curator's decisions, written into the config file: accept, reject and stub a domain, put a note and tags to its
+entry, and take that back.
 
 The file is replaced as a whole, after the new text was loaded like any config. Every edit is kept in the workspace's
 document `edits` before it is made, with the text before and after it: undo puts the text before it back, if nobody has
@@ -14,7 +15,7 @@ from typing import Any
 import orjson
 
 from crawler.config import checks
-from crawler.config.list_edit import EditError, Entry, put_in_list
+from crawler.config.list_edit import EditError, Entry, put_in_list, put_note
 from crawler.config.load import ConfigError, load_text, read_text
 from crawler.model.settings import Config
 from crawler.model.shown_text import cut, domain_words
@@ -28,12 +29,13 @@ _DOCUMENT = "edits"
 _KEPT = 50  # edits that can be undone
 _BOM = "\ufeff"
 LIST_OF = {"accept": "quality", "reject": "blacklist", "stub": "stub"}
+NOTE = "note"  # the command of a decision that changes note and tags alone
 CLASS_OF = {"quality": "quality", "blacklist": "blacklisted", "stub": "stubbed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision about a domain. `command` is accept, reject or stub."""
+    """A decision about a domain. `command`: accept, reject, stub; or note: note and tags of its entry become these."""
 
     command: str
     domain: str
@@ -55,32 +57,32 @@ class Made:
 def decide(config: Config, decision: Decision) -> Made:
     """Write a decision into the file of `config`. Raises EditError and ConfigError; then nothing was changed."""
     path = _file_of(config)
-    entry = _entry(decision)
-    name = LIST_OF[decision.command]
     workspace = open_workspace(config.workspace)
     workspace.prepare()
     role = workspace.take_role("curator")
     try:
         text = read_text(path)
-        edited = put_in_list(text, name, entry)
-        after = _loaded(path, edited.text, config)
-        _require_effect(config, after, entry.domain, name)
-        _remember(workspace, _read(workspace), decision.command, entry.domain, path, text, edited.text)
-        _write(path, edited.text)
+        made, new = _made(config, decision, text)
+        _remember(workspace, _read(workspace), decision.command, made.domain, path, text, new)
+        _write(path, new)
     finally:
         role.release()
-    return Made(entry.domain, name, edited.left, config, after)
+    return made
 
 
 def foresee(config: Config, decision: Decision) -> Made:
     """The config as it would be after a decision; nothing is written. Raises EditError and ConfigError."""
-    path = _file_of(config)
+    return _made(config, decision, read_text(_file_of(config)))[0]
+
+
+def _made(config: Config, decision: Decision, text: str) -> tuple[Made, str]:
+    """The decision, and the text of the file that it makes of this one."""
     entry = _entry(decision)
-    name = LIST_OF[decision.command]
-    edited = put_in_list(read_text(path), name, entry)
-    after = _loaded(path, edited.text, config)
-    _require_effect(config, after, entry.domain, name)
-    return Made(entry.domain, name, edited.left, config, after)
+    edited = put_note(text, entry) if decision.command == NOTE else put_in_list(text, LIST_OF[decision.command], entry)
+    after = _loaded(_file_of(config), edited.text, config)
+    if decision.command != NOTE:
+        _require_effect(config, after, entry.domain, edited.name)
+    return Made(entry.domain, edited.name, edited.left, config, after), edited.text
 
 
 def decisions(config: Config) -> list[tuple[str, str, str]]:
@@ -114,8 +116,8 @@ def undo(config: Config, domain: str | None) -> tuple[str, str, Config]:
             )
         if last["after"] != text:
             raise EditError(
-                f"{path} was changed after `{command} {decided}`, so that is not undone; take {decided} out of "
-                f"[[{LIST_OF[command]}]] by hand"
+                f"{path} was changed after `{command} {decided}`, so that is not undone; "
+                + (f"take {decided} out of [[{LIST_OF[command]}]] by hand" if command in LIST_OF else "do it by hand")
             )
         after = _loaded(path, str(last["before"]), config)
         _write(path, str(last["before"]))

@@ -38,9 +38,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The new text, and the lists that the domain has left."""
+    """The new text, the list with the entry, and the lists that the domain has left."""
 
     text: str
+    name: str
     left: tuple[str, ...]
 
 
@@ -56,7 +57,46 @@ def put_in_list(text: str, name: str, entry: Entry) -> Edited:
         kept.append(_cut(piece, at_comment=True)[1] if is_leaving else piece)
     new = "".join(_added(kept, name, entry, "\r\n" if "\r\n" in text else "\n"))
     _check(text, new, name, entry)
-    return Edited(new, left)
+    return Edited(new, name, left)
+
+
+def put_note(text: str, entry: Entry) -> Edited:
+    """The text with another note and other tags at the entry of a domain; empty ones are removed. Raises EditError."""
+    pieces = _pieces(text)
+    places = [(at, name) for at, piece in enumerate(pieces) for name in LISTS if _holds(piece, name, entry.domain)]
+    if not places:
+        raise EditError(
+            f"{domain_words(entry.domain)} has no entry of its own in a list; accept, reject or stub it first"
+        )
+    at, name = places[0]
+    pieces[at] = _noted(pieces[at], name, entry, "\r\n" if "\r\n" in text else "\n")
+    new = "".join(pieces)
+    wanted = tomli.loads(text)
+    for each in wanted[name]:
+        if _is_of(each, entry.domain):
+            _set_note(each, entry)
+    if _read(new) != wanted:
+        raise EditError(
+            f"the entry of {entry.domain} is written in a way that this program does not edit; do it by hand"
+        )
+    return Edited(new, name, ())
+
+
+def _noted(piece: str, name: str, entry: Entry, newline: str) -> str:
+    """The lines of an entry with its note and tags after its own keys; what follows a blank line stays behind them."""
+    own, tail = _cut(piece)
+    document = tomlkit.parse(own)
+    _set_note(document[name][0], entry)
+    new = tomlkit.dumps(document).replace("\r\n", "\n").replace("\n", newline)
+    return new + (newline if tail and not new.endswith("\n") else "") + tail
+
+
+def _set_note(table: Any, entry: Entry) -> None:
+    for key, value in (("note", entry.note), ("tags", list(entry.tags))):
+        if value:
+            table[key] = value
+        else:
+            table.pop(key, None)
 
 
 def _added(pieces: list[str], name: str, entry: Entry, newline: str) -> list[str]:

@@ -277,6 +277,7 @@ class Fetcher:
         return {
             "run": self._runs.number,
             "in_flight": self._requester.in_flight,
+            "on_the_wire": self._requester.on_the_wire(time.monotonic_ns()),
             "slots": self._loop.room,
             "domains": len(domains),
             "waiting": len(self._queue),

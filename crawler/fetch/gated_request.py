@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,6 +30,8 @@ from crawler.workspace.door import Gate, Workspace
 log = logging.getLogger("sumi.fetcher")
 
 BUSY_AGAIN_NS = 50_000_000
+_MOST_TOLD = 20  # requests on the wire that a heartbeat names
+_MOST_URL = 500  # characters; a longer URL is not named
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,25 @@ class GatedRequester:
         self._workspace = workspace
         self._client = client
         self._clock = clock
-        self._on_wire = 0
+        self._out: dict[str, tuple[Request, int]] = {}  # by domain: a gate lets one out at a time
         self.ended = 0  # requests that are over
 
     @property
     def in_flight(self) -> int:
         """Requests on the wire now. Takes no lock: it may be called from a signal handler."""
-        return self._on_wire
+        return len(self._out)
+
+    def on_the_wire(self, now_ns: int) -> list[dict[str, Any]]:
+        """Some of these requests, the oldest first, for people who look. Takes no lock either."""
+        return [
+            {
+                "domain": domain,
+                "method": request.method,
+                "url": request.url if len(request.url) <= _MOST_URL else "",
+                "seconds": round(max(0, now_ns - since) / 1e9, 1),
+            }
+            for domain, (request, since) in list(self._out.items())[:_MOST_TOLD]
+        ]
 
     def forget_failed_names(self) -> None:
         """Ask name servers again for names that were not found: they may have been out."""
@@ -108,14 +123,14 @@ class GatedRequester:
                 gate.close()
 
     def _exchange(self, request: Request, gate: Gate, start: Moment, place: Place, *, is_ledgered: bool) -> Sent:
-        self._on_wire += 1
+        self._out[place.domain] = request, start.mono_ns
         try:
             answer = self._client.send(request)
         except Exception as problem:  # promised not to happen; a request that left must still be recorded
             log.exception("internal error while requesting %s", request.url)
             answer = Failure("bad-response", f"internal error ({type(problem).__name__})")
         finally:
-            self._on_wire -= 1
+            self._out.pop(place.domain, None)
             self.ended += 1
             end = gate.finish(is_ledgered=is_ledgered)
         mono_ms = start.mono_ns // 1_000_000

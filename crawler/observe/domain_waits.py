@@ -1,6 +1,7 @@
 """Domains with released jobs, and what each of them waits for, as the gates and flags show it.
 
 reason: `delay` (minimum-time-on-page), `crawl-delay` (robots.txt asks for it), `pause` (a Retry-After, or a retry),
+`robots` (robots.txt could not be read; no page is asked for before it is),
 `breaker` (its circuit breaker is open), `turn` (it may be asked; every slot is taken), `on-the-wire` (a request is
 out), `outage` (the crawler's own network), `paused` (a flag file), or the reason of a closure (`rate-limited`,
 `request-limit`, …).
@@ -21,6 +22,7 @@ _WORDS = {
     "delay": "the pause between two requests (minimum-time-on-page)",
     "crawl-delay": "the pause that its robots.txt asks for (Crawl-delay)",
     "pause": "a pause before the next try",
+    "robots": "its robots.txt, which could not be read yet",
     "breaker": "its circuit breaker is open: it failed several times in a row",
     "turn": "its turn: as many requests are out as may be at one time",
     ON_THE_WIRE: "a request is under way",
@@ -58,8 +60,13 @@ def domain_waits(workspace: Workspace, config: Config) -> list[DomainWait]:
         reason, seconds = reason_of(record, config, read_clock().mono_ns)
         if all_wait and reason != ON_THE_WIRE:
             reason, seconds = all_wait, None
-        found.append(DomainWait(domain, reason, _WORDS.get(reason, reason.replace("-", " ")), seconds))
+        found.append(DomainWait(domain, reason, reason_words(reason), seconds))
     return found
+
+
+def reason_words(reason: str) -> str:
+    """A reason for people. (That of a closure may be `crawl-delay` too.)"""
+    return _WORDS.get(reason, reason.replace("-", " "))
 
 
 def reason_of(record: GateRecord, config: Config, now_ns: int) -> tuple[str, float | None]:
@@ -77,6 +84,8 @@ def reason_of(record: GateRecord, config: Config, now_ns: int) -> tuple[str, flo
     waits = {"pause": record.pause_ms, "crawl-delay": record.crawl_delay_ms, "delay": least}
     reason = max(waits, key=lambda name: (waits[name], name == "delay"))
     left = (waits[reason] - since_ms) / 1000
+    if reason == "pause" and record.retry_counts.robots_tries:
+        reason = "robots"
     return (reason, left) if left > 0 else ("turn", None)
 
 

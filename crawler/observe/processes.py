@@ -21,6 +21,7 @@ from crawler.workspace.door import STAGES, Workspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 
 _MOST_HOSTS = 100  # of one heartbeat
+_MOST_REQUESTS = 20  # of one heartbeat
 _GROUPS = ("left", "limits", "answers")  # facts that are several numbers
 _NAME = re.compile("[a-z0-9-]{1,40}")
 STALE = 10.0  # seconds without a heartbeat after which a live process counts as stuck
@@ -41,8 +42,13 @@ class StageProcess:
     standing: float | None = None  # seconds without progress though work is due, at its last heartbeat
 
     @property
+    def is_starting(self) -> bool:
+        """Is it running without a heartbeat of its own? The last one told of the end of the process before it."""
+        return self.is_running and self.doing == "stopped"
+
+    @property
     def is_stuck(self) -> bool:
-        return self.is_running and (self.age is None or self.age > STALE)
+        return self.is_running and not self.is_starting and (self.age is None or self.age > STALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,16 @@ class Snapshot:
         figures = {name: int(map_.get(name) or 0) for name in names}
         words = {"failed": figures["errors"], "waiting": figures["frontier"]}
         return {**figures, **words, "in_flight": self.total("fetcher", "in_flight")}
+
+    def on_the_wire(self) -> list[dict[str, Any]]:
+        """Requests that were out at the last heartbeats, the oldest first: domain, method, URL, seconds."""
+        told = [
+            {**each, "seconds": round(each["seconds"] + (found.age or 0), 1)}
+            for found in self.stages
+            if found.is_running and not found.is_stuck
+            for each in found.facts.get("on_the_wire", ())
+        ]
+        return sorted(told, key=lambda each: -each["seconds"])
 
     def next_due(self) -> tuple[str, float] | None:
         """The domain that is requested next, and the seconds until then."""
@@ -168,10 +184,24 @@ def _facts(found: object) -> dict[str, Any]:
     if isinstance(hosts, list):
         texts = [host for host in hosts[:_MOST_HOSTS] if isinstance(host, str)]
         facts["good_hosts"] = [host for host in texts if host == plain(host, 253)]
+    out = found.get("on_the_wire")
+    told = map(_request, out[:_MOST_REQUESTS] if isinstance(out, list) else ())
+    facts["on_the_wire"] = [request for request in told if request is not None]
     due = found.get("next_due")
     if isinstance(due, dict) and isinstance(due.get("domain"), str) and isinstance(due.get("seconds"), int | float):
         facts["next_due"] = {"domain": plain(due["domain"], 253), "seconds": float(due["seconds"])}
     return facts
+
+
+def _request(found: object) -> dict[str, Any] | None:
+    """A request on the wire as a fetcher told it; None: that is none."""
+    if not isinstance(found, dict) or not isinstance(found.get("seconds"), int | float):
+        return None
+    domain, method, url = (found.get(name) for name in ("domain", "method", "url"))
+    if not isinstance(domain, str) or not isinstance(method, str) or not isinstance(url, str):
+        return None
+    words = {"domain": plain(domain, 253), "method": plain(method, 10), "url": plain(url, 500)}
+    return {**words, "seconds": float(found["seconds"])}
 
 
 def _numbers(found: dict[str, Any]) -> dict[str, Any]:

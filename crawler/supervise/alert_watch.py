@@ -76,7 +76,11 @@ def sample_of(snapshot: Snapshot, now: float) -> Sample:
         pages=figures["pages"],
         waiting=figures["waiting"],
         backlog=int(facts.get("backlog") or 0),
-        silent={stage.name: stage.age for stage in snapshot.stages if stage.is_running and stage.age is not None},
+        silent={
+            stage.name: stage.age
+            for stage in snapshot.stages
+            if stage.is_running and not stage.is_starting and stage.age is not None
+        },
         is_held=bool(snapshot.pause_flags) or snapshot.network.is_waiting,
         network_out=snapshot.network.since if snapshot.network.is_waiting else "",
     )

@@ -15,7 +15,6 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.database.reader import MapReader, open_map
 from crawler.model.settings import Config
 from crawler.model.states import PageState
@@ -32,11 +31,11 @@ from reporter.explain.turn import Turn, turn_of
 from reporter.near_duplicates import is_near
 from reporter.queries import discovery_rows, fact_rows, one_page, overview, page_rule_rows, waiting_line
 from reporter.queries.link_texts import link_contexts
+from reporter.queries.referrers import LINK_WORDS
 from reporter.queries.rows import DomainRow, PageRow
 
 _LINKS = 20  # pages that link here, named at most
 _PATHS = 50  # origins whose path is searched
-_WORDS = {LINK_FOLLOWED: "link", LINK_NOT_FOLLOWED: "nofollow", LINK_REDIRECT: "redirect"}
 
 
 def explain(config: Config, database: Path | None, url: str, *, is_uncut: bool = False) -> Explanation:
@@ -200,7 +199,7 @@ def _links_here(reader: MapReader | None, page: PageRow | None, most: int | None
     total = len(first) + sum(1 for _ in rows)
     urls = one_page.urls_of(reader, (number for number, _ in first))
     contexts = link_contexts(reader, ((number, page.id) for number, _ in first))
-    here = [(urls[n][0], _WORDS.get(kind, "link"), *contexts.get((n, page.id), ())) for n, kind in first]
+    here = [(urls[n][0], LINK_WORDS.get(kind, "link"), *contexts.get((n, page.id), ())) for n, kind in first]
     return tuple(LinkHere(*facts) for facts in here), total
 
 

@@ -45,6 +45,15 @@ def mark_broken(reader: MapReader, run: int) -> None:
     )
 
 
+_FROM = f"FROM pages p CROSS JOIN links l ON l.id {pairs_of('p.id')} CROSS JOIN temp.marked m ON m.id = l.to_page_id"
+_WHERE = (
+    "WHERE p.domain_id IN (SELECT id FROM temp.quality) AND p.visited_run = ?1"
+    f" AND l.last_run = ?1 AND l.kind <> {LINK_REDIRECT} AND m.kind IS NOT NULL"
+)
+_BROKEN = f"{_FROM} {_WHERE}"
+_BROKEN_TO = f"{_FROM} CROSS JOIN pages t ON t.id = l.to_page_id {_WHERE}"
+
+
 class BrokenLinks(NamedTuple):
     """Links on quality domains by the fate of their targets. Each list: by quality domain, most pages first."""
 
@@ -55,14 +64,7 @@ class BrokenLinks(NamedTuple):
 
 def broken_links(reader: MapReader, run: int, examples: int = 3) -> BrokenLinks:
     """Links on pages of quality domains, as `run` saw them, to pages that are gone, unreachable or moved."""
-    rows = reader.rows(
-        "SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id"
-        f" FROM pages p CROSS JOIN links l ON l.id {pairs_of('p.id')}"
-        " CROSS JOIN temp.marked m ON m.id = l.to_page_id"
-        " WHERE p.domain_id IN (SELECT id FROM temp.quality) AND p.visited_run = ?1"
-        f" AND l.last_run = ?1 AND l.kind <> {LINK_REDIRECT} AND m.kind IS NOT NULL",
-        (run,),
-    )
+    rows = reader.rows(f"SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id {_BROKEN}", (run,))
     found: dict[tuple[str, int, int], tuple[int, tuple[int, ...]]] = {}
     for kind, domain_id, target, page in rows:
         count, first = found.get((kind, domain_id, target), (0, ()))
@@ -74,6 +76,14 @@ def broken_links(reader: MapReader, run: int, examples: int = 3) -> BrokenLinks:
             for wanted in BrokenLinks._fields
         )
     )
+
+
+def pages_with_broken_links(reader: MapReader, run: int) -> list[tuple[str, str, str, str]]:
+    """(kind, quality domain, page, link) for every page with such a link, by domain and link."""
+    rows = reader.rows(
+        f"SELECT m.kind, p.domain, p.url, t.url {_BROKEN_TO} ORDER BY p.domain, m.kind, t.url, p.url", (run,)
+    )
+    return [(kind, domain, page, link) for kind, domain, page, link in rows]
 
 
 def moved_to(reader: MapReader, pages: Iterable[int]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Visits of a run by status code and kind of error, as the ingest counted them; and the waiting pages of a domain."""
+"""Visits of a run by status code and kind of error, as the ingest counted them; waiting pages and closed domains."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ def visit_totals(reader: MapReader, run: int, kind: str) -> dict[str, int]:
         return {}
     rows = reader.rows("SELECT name, count FROM visit_counts WHERE run = ? AND kind = ? ORDER BY name", (run, kind))
     return {str(name): int(count) for name, count in rows}
+
+
+def closed_domains(reader: MapReader) -> dict[str, int]:
+    """Domains that were closed early in the newest run, by reason."""
+    rows = reader.rows(
+        "SELECT closed_reason, count(*) FROM domain_states WHERE run = (SELECT max(id) FROM runs)"
+        " AND closed_reason IS NOT NULL GROUP BY closed_reason ORDER BY closed_reason"
+    )
+    return {str(reason): int(count) for reason, count in rows}
 
 
 def waiting_of_domain(reader: MapReader, domain: str) -> int:

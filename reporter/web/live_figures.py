@@ -101,6 +101,7 @@ class LiveFigures:
             "pages_per_second": round(rate, 2) if rate is not None else None,
             "figures": figures,
             "left": left_facts(snapshot),
+            "on_the_wire": snapshot.on_the_wire(),
             "next_due": {"domain": due[0], "seconds": due[1]} if due else None,
             "stages": [
                 {
@@ -113,7 +114,7 @@ class LiveFigures:
                     "memory_bytes": memory_of(stage.pid) if stage.is_running else None,
                     "heartbeat_age_seconds": None if stage.age is None else round(stage.age, 1),
                     "standing_seconds": None if stage.standing is None else round(stage.standing, 1),
-                    "facts": stage.facts,
+                    "facts": {name: value for name, value in stage.facts.items() if name != "on_the_wire"},
                 }
                 for stage in snapshot.stages
             ],

@@ -43,19 +43,27 @@ class RunQuery(msgspec.Struct, forbid_unknown_fields=True):
     run: Run | None = None
 
 
+class StatsQuery(RunQuery):
+    newest: bool = False  # of the newest run, even while it is under way
+
+
 # -- figures -----------------------------------------------------------------------------------------------------
 
 
 def prepared_survey(face: Face, about: ChosenMap) -> Figures:
     """The figures of a run, worked out once."""
     return face.prepared.get(
-        f"survey {about.path}", about.stamp, lambda: survey(about.path, in_full=False), is_live=not about.is_completed
+        f"survey {about.path} {about.run}",
+        about.stamp,
+        lambda: survey(about.path, in_full=False),
+        is_live=not about.is_completed,
     )
 
 
 def stats(call: Call) -> Answer:
     """The figures of the run that people see, as far as counts go: no names of pages or domains."""
-    about = chosen(call.face, call.query.run)
+    newest = recorded_runs(call.face.database).runs[-1:] if call.query.newest else ()
+    about = chosen(call.face, newest[0].number if newest else call.query.run)
     found = prepared_survey(call.face, about)
     with open_map(about.path) as reader:
         status_codes = visit_totals(reader, about.run, "status")
@@ -81,7 +89,10 @@ def mending(call: Call) -> Answer:
     """Links of quality domains that their owners may want to change: gone, not reachable, permanently redirected."""
     about = chosen(call.face, call.query.run)
     found = call.face.prepared.get(
-        f"full {about.path}", about.stamp, lambda: survey(about.path, is_uncut=True), is_live=not about.is_completed
+        f"full {about.path} {about.run}",
+        about.stamp,
+        lambda: survey(about.path, is_uncut=True),
+        is_live=not about.is_completed,
     )
     lists = {"dead": found.dead_links, "unreachable": found.unreachable_links, "moved": found.moved_links}
     totals = {"dead": found.dead_links_total, "unreachable": found.unreachable_links_total}
@@ -104,6 +115,7 @@ class DomainsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"klass": 
     q: Text = ""
     klass: Literal["", "quality", "discovered", "stubbed", "blacklisted"] = ""
     closed: bool | None = None
+    reason: Annotated[str, msgspec.Meta(max_length=40)] = ""  # of its closure
     sort: Sort = "known"
     after: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     limit: Limit = 50
@@ -112,17 +124,10 @@ class DomainsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"klass": 
 
 def domains(call: Call) -> Answer:
     about, query = chosen(call.face, call.query.run), call.query
-    name = f"domains by {query.sort} {about.path}"
+    name = f"domains by {query.sort} {about.path} {about.run}"
     known = prepared_survey(call.face, about).domains
     rows = call.face.prepared.get(name, about.stamp, lambda: _sorted(known, query.sort), is_live=not about.is_completed)
-    wanted = query.q.lower().strip()
-    fits = [
-        row
-        for row in rows
-        if (not wanted or wanted in row.domain or wanted in (unicode_domain(row.domain) or ""))
-        and (not query.klass or row.klass == query.klass)
-        and (query.closed is None or (row.closed is not None) == query.closed)
-    ]
+    fits = fitting_domains(rows, query)
     part = fits[query.after : query.after + query.limit]
     end = query.after + len(part)
     return Answer(
@@ -134,6 +139,19 @@ def domains(call: Call) -> Answer:
             "next": end if end < len(fits) else None,
         }
     )
+
+
+def fitting_domains(rows: list[DomainFigures], query: DomainsQuery) -> list[DomainFigures]:
+    """Those that pass the filters, in their order."""
+    wanted = query.q.lower().strip()
+    return [
+        row
+        for row in rows
+        if (not wanted or wanted in row.domain or wanted in (unicode_domain(row.domain) or ""))
+        and (not query.klass or row.klass == query.klass)
+        and (query.closed is None or (row.closed is not None) == query.closed)
+        and query.reason in ("", row.closed)
+    ]
 
 
 def _sorted(rows: list[DomainFigures], sort: str) -> list[DomainFigures]:
@@ -288,7 +306,7 @@ class CandidatesQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 def candidates(call: Call) -> Answer:
     about = chosen(call.face, call.query.run)
-    name = f"candidates {about.path}"
+    name = f"candidates {about.path} {about.run}"
     found = call.face.prepared.get(
         name, about.stamp, lambda: find_candidates(about.path, 500), is_live=not about.is_completed
     )
@@ -331,7 +349,7 @@ def graph(call: Call) -> Answer:
 def _domain_levels(face: Face, about: ChosenMap, query: GraphQuery) -> dict[str, Any]:
     config, most = face.config, query.most
     tagged = f"{about.stamp} {config.entry_notes}"
-    name = f"level {about.path} {most}"
+    name = f"level {about.path} {about.run} {most}"
     if query.against is None:
         level = face.prepared.get(
             name, tagged, lambda: domain_level.domain_level(config, about.path, most), is_live=not about.is_completed

@@ -23,7 +23,11 @@ PAGES = {  # name in the address → title, module
     "domains": ("Domains", "domains"),
     "domain": ("Domain", "domain"),
     "curation": ("Curation", "curation"),
+    "referrers": ("Pages that link to a page", "referrers"),
+    "waiting": ("Domains that wait", "waiting"),
     "runs": ("Runs", "runs"),
+    "run": ("Run", "run"),
+    "log": ("Log", "log"),
     "diff": ("Changes", "diff"),
 }
 _SHARED = {"canvas_map.js": "reporter.map"}  # files of other packages, under static/
@@ -37,8 +41,9 @@ def page_text(name: str, version: str) -> str:
     if name not in PAGES:
         raise Problem(404, "no-such-page", "there is no such page")
     title, module = PAGES[name]
-    built = "yes" if (files("reporter.web") / "static" / "built" / "sigma_map.js").is_file() else "no"
-    values = {"title": title, "module": module, "version": version, "built": built}
+    is_built = (files("reporter.web") / "static" / "built" / "sigma_map.js").is_file()
+    values = {"title": title, "module": module, "version": version, "built": "yes" if is_built else "no"}
+    values["missing"] = "" if is_built else " · maps are drawn on a canvas; `make web` (needs node) adds WebGL"
     text = (files("reporter.web") / "pages" / "frame.html").read_text("utf-8")
     return _PLACE.sub(lambda place: escape(values[place[1]]), text)
 

@@ -70,7 +70,7 @@ ROUTES: tuple[Route, ...] = (
     # -- figures
     Route(
         *("GET", "/api/stats", map_api.stats, ANYBODY, "The figures of the run, as counts", "stats"),
-        query=map_api.RunQuery,
+        query=map_api.StatsQuery,
         problems=_MAP,
     ),
     Route(
@@ -80,6 +80,7 @@ ROUTES: tuple[Route, ...] = (
     # -- the frontier
     Route(
         *("GET", "/api/frontier/waiting", crawl_api.waiting, USER, "Domains that wait, and why", "waiting"),
+        query=crawl_api.WaitingQuery,
         problems=(409, 503),
     ),
     Route(
@@ -145,6 +146,11 @@ ROUTES: tuple[Route, ...] = (
         *("GET", "/api/pages/content", content_api.content, USER, "A stored page as text", "page-content"),
         query=content_api.ContentQuery,
         problems=(*_MAP, 409),
+    ),
+    Route(
+        *("GET", "/api/pages/referrers", page_api.referrers, USER, "The pages that link to a page", "referrers"),
+        query=page_api.ReferrersQuery,
+        problems=_MAP,
     ),
     Route(
         *("GET", "/api/domains", map_api.domains, USER, "Domains with their figures", "domains"),

@@ -33,5 +33,13 @@ export async function call(method, path, { query, body } = {}) {
   return content;
 }
 
+/** The text of a file of the server. */
+export async function getText(path) {
+  const response = await fetch(path).catch(() => null);
+  if (!response) throw new ApiProblem(0, { detail: "The server cannot be reached. Is `sumi-ripple serve` still running?" });
+  if (!response.ok) throw new ApiProblem(response.status, await response.json().catch(() => ({})));
+  return response.text();
+}
+
 export const get = (path, query) => call("GET", path, { query });
 export const post = (path, body) => call("POST", path, { body });

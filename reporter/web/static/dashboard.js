@@ -1,56 +1,79 @@
 /*
- * The dashboard: the run under way, live. Figures come by a stream; rates over time, states and errors are asked for when
- * the page opens and now and then.
+ * The dashboard: the run under way, live. Figures come by a stream; rates over time, states, errors and waits are asked
+ * for when the page opens and now and then. What changes by itself is changed in place, so that nobody loses the focus.
  */
 
 import { get, post } from "/static/api.js";
 import { bars, lineChart } from "/static/charts.js";
-import { domainLink, make, put, shown, table } from "/static/dom.js";
+import { domainLink, make, pageLink, put, refresh, shown, table, to } from "/static/dom.js";
 import { watch } from "/static/live.js";
 import { attempt, start, tell } from "/static/shell.js";
-import { bytes, counted, duration, moment, number, stateTone, stateWord } from "/static/words.js";
+import { ago, bytes, counted, duration, moment, number, stateTone, stateWord, waitWord } from "/static/words.js";
 
 const SLOW = 5000; // milliseconds between two questions for figures that are not live
-const SPANS = { "15 min": 900, "3 h": 10800, "2 days": 172800, "30 days": 2592000 };
+const SPANS = { "15 min": 900, "3 h": 10800, "2 days": 172800, "30 days": 2592000, "all": 3155673600 };
+const MEASURES = {
+  pages: { title: "Pages a second", lines: [["crawled", "pages_per_second", ""], ["failed", "errors_per_second", "is-bad"]] },
+  requests: { title: "Requests a second", lines: [["requests", "requests_per_second", ""]] },
+  frontier: { title: "Pages that wait", lines: [["waiting", "waiting", ""]] },
+  known: { title: "Pages known", lines: [["known", "known", ""]] },
+};
+const LISTED = 8; // rows of a card; a link leads to all
 const byId = (id) => document.getElementById(id);
 let span = 900;
+let measure = "pages";
 let me = null;
 let size = null; // bytes of this run
-let onTheWire = []; // domains
+let newest = null; // the newest sample
+let hasMap = false;
 
 start(async (main, person) => {
   me = person;
   put(main, ...frame());
-  watch(showLive, (isLive) => {
-    byId("is-live").textContent = isLive ? "live" : "not connected, trying again";
-    byId("is-live").className = `tag ${isLive ? "is-good" : "is-warn"}`;
+  await new Promise((resolve) => {
+    watch((sample) => {
+      const isOther = newest && JSON.stringify(newest.run) !== JSON.stringify(sample.run);
+      newest = sample;
+      showLive(sample);
+      if (isOther) update();
+      resolve();
+    }, (isLive) => {
+      byId("is-live").textContent = isLive ? "live" : "not connected, trying again";
+      byId("is-live").className = `tag ${isLive ? "is-good" : "is-warn"}`;
+      if (!isLive) resolve();
+    });
   });
-  await refresh();
-  window.setInterval(() => document.hidden || refresh(), SLOW);
+  await update();
+  window.setInterval(() => document.hidden || update(), SLOW);
 });
 
 function frame() {
+  const choice = (name, entries, chosen, choose) => make("div", { class: "actions", role: "group", "aria-label": name }, Object.entries(entries).map(([word, value]) =>
+    make("button", { type: "button", class: "plain", "aria-pressed": String(value === chosen), onclick: (event) => {
+      choose(value);
+      for (const button of event.target.parentElement.children) button.setAttribute("aria-pressed", String(button === event.target));
+      attempt(showRates);
+    } }, word)));
+  const measures = Object.fromEntries(Object.keys(MEASURES).map((name) => [name, name]));
+  const cards = [["work", "waiting", "stages"], ["states", "codes"], ["errors"]];
   return [
     make("div", { class: "head" },
-      make("div", {}, make("h1", { id: "run" }, "…"), make("p", {}, make("span", { id: "is-live", class: "tag" }, "connecting"), " ", make("span", { id: "left" }))),
+      make("div", {}, make("h1", { id: "run" }, "Connecting …"), make("p", {}, make("span", { id: "is-live", class: "tag" }, "connecting"), " ", make("span", { id: "left" }))),
       make("div", { class: "actions", id: "actions" })),
     make("div", { id: "alerts" }),
     make("div", { class: "stack" },
       make("div", { class: "figures", id: "figures", role: "group", "aria-label": "Figures of this run" }),
-      make("section", { class: "card" },
-        make("div", { class: "chart-head" }, make("h2", {}, "Pages a second"),
-          make("div", { class: "actions", role: "group", "aria-label": "Span" }, Object.entries(SPANS).map(([name, seconds]) =>
-            make("button", { type: "button", class: "plain", "aria-pressed": String(seconds === span), onclick: (event) => {
-              span = seconds;
-              for (const button of event.target.parentElement.children) button.setAttribute("aria-pressed", String(button === event.target));
-              attempt(showRates);
-            } }, name)))),
+      make("section", { class: "card", id: "rates-card" },
+        make("div", { class: "chart-head" }, make("h2", { id: "rates-title" }, MEASURES[measure].title),
+          choice("Measure", measures, measure, (value) => { measure = value; }),
+          choice("Span", SPANS, span, (value) => { span = value; })),
         make("div", { id: "rates" }, make("p", { class: "empty" }, "No rates have been recorded yet."))),
-      make("div", { class: "columns" },
-        make("section", { class: "card", id: "states" }), make("section", { class: "card", id: "errors" }), make("section", { class: "card", id: "codes" }),
-        make("section", { class: "card", id: "waiting" }), make("section", { class: "card", id: "work" }), make("section", { class: "card", id: "stages" }))),
+      make("div", { class: "thirds" }, cards.map((ids) => make("div", { class: "stack" }, ids.map((id) => make("section", { class: "card", id, hidden: true })))))),
   ];
 }
+
+/** The part of an address that names the run under way; the newest complete one needs no name. */
+const ofRun = () => (newest?.run && newest.run.status !== "completed" ? { run: newest.run.number } : {});
 
 // -- live -----------------------------------------------------------------------------------------------------------
 
@@ -58,134 +81,151 @@ function showLive(sample) {
   const { run, figures } = sample;
   const isPaused = sample.flags.includes("pause");
   const isAtWork = sample.stages.some((stage) => stage.is_running);
-  const status = !run ? "No run yet" : `Run ${run.number} ${!isAtWork && run.status === "running" ? "is not finished; nothing is running" : isPaused ? "is paused" : statusWord(run.status)}`;
+  const status = !run ? "No run yet" : `Run ${run.number} ${!isAtWork && run.status === "running" ? "is not finished; nothing is running" : isPaused ? "is paused" : statusWord(run)}`;
   byId("run").textContent = status;
   byId("left").textContent = leftWords(sample.left);
   const link = (name, value, href) => make("a", { class: "figure", href }, make("span", { class: "name" }, name), make("span", { class: "value" }, value));
-  put(byId("figures"),
-    link("pages a second", sample.pages_per_second === null || !isAtWork ? "–" : sample.pages_per_second.toFixed(1), "/runs"),
-    link("crawled", number(figures.crawled), "/pages?state=processed"),
-    link("waiting", number(figures.waiting), "/pages?state=queued"),
-    link("failed", number(figures.failed), "/pages?state=errors"),
-    link("pages known", number(figures.known), "/pages"),
-    link("links", number(figures.links), "/map"),
+  refresh(byId("figures"),
+    link("pages a second", sample.pages_per_second === null || !isAtWork ? "–" : sample.pages_per_second.toFixed(1), "#rates-card"),
+    link("crawled", number(figures.crawled), to("/pages", { state: "processed", ...ofRun() })),
+    link("waiting", number(figures.waiting), to("/pages", { state: "queued", ...ofRun() })),
+    link("failed", number(figures.failed), to("/pages", { state: "errors", ...ofRun() })),
+    link("pages known", number(figures.known), to("/pages", ofRun())),
+    link("links", number(figures.links), to("/map", ofRun())),
     link("on the wire", number(figures.in_flight), "#work"),
-    size ? link("read", bytes(size), "/domains") : "",
+    size ? link("read", bytes(size), to("/pages", { state: "processed", ...ofRun() })) : "",
   );
-  showAlerts(sample.alerts || []);
+  showAlerts(sample);
   showActions(sample, isAtWork, isPaused);
   showStages(sample);
-  showWork(sample);
+  showWork(sample, isAtWork);
 }
 
-function showAlerts(alerts) {
+function showAlerts({ alerts = [], network }) {
   const place = byId("alerts");
-  const state = JSON.stringify(alerts);
+  const state = JSON.stringify([alerts, network.is_waiting && network.findings]);
   if (place.dataset.state === state) return; // a screen reader says them once
   place.dataset.state = state;
-  put(place, ...alerts.map((alert) => make("div", { class: "notice is-warn", role: "alert" },
-    make("p", {}, make("strong", {}, ...shown(alert.name)), ": ", ...shown(alert.words), make("span", { class: "muted" }, ` since ${moment(alert.since)}`)))));
+  const notice = (name, words, since) => make("div", { class: "notice is-warn", role: "alert" },
+    make("p", {}, make("strong", {}, ...shown(name)), ": ", ...shown(words), since ? make("span", { class: "muted" }, ` since ${moment(since)}`) : ""));
+  put(place,
+    network.is_waiting ? notice("outage", `This machine's own network is out, so no request leaves and no page is blamed. ${network.findings.join("; ")}`, null) : "",
+    ...alerts.map((alert) => notice(alert.name, alert.words, alert.since)));
 }
 
-const statusWord = (status) => ({ running: "is under way", completed: "is complete", interrupted: "was interrupted" }[status] || status);
+const statusWord = (run) => ({ running: "is under way", completed: "is complete", interrupted: run.reason ? `ended at a limit: ${run.reason}` : "was interrupted" }[run.status] || run.status);
 
 function leftWords(left) {
   if (!left || !left.pages) return "";
   const range = left.seconds_most > left.seconds_least ? `${duration(left.seconds_least)} to ${duration(left.seconds_most)}` : `about ${duration(left.seconds_least)}`;
-  return `${counted(left.pages, "page")} in ${counted(left.domains, "domain")} left: ${range}${left.may_find_domains ? ", longer with new domains" : ""}`;
+  const limits = Object.entries(left.limits || {}).map(([name, value]) => (name === "seconds" ? `${duration(value)} are over` : name === "bytes" ? `${bytes(value)} more are read` : `${number(value)} more ${name} are visited`));
+  return `${counted(left.pages, "page")} in ${counted(left.domains, "domain")} left: ${range}${left.may_find_domains ? ", longer with new domains" : ""}${limits.length ? `; it ends before when ${limits.join(" or ")}` : ""}`;
 }
 
 function showActions(sample, isAtWork, isPaused) {
   const place = byId("actions");
-  const state = `${me.role} ${isAtWork} ${isPaused} ${sample.flags.includes("stop")}`;
+  const state = `${me.role} ${isAtWork} ${isPaused}`;
   if (place.dataset.state === state) return;
   place.dataset.state = state;
-  if (me.role !== "admin") {
-    put(place);
-    return;
-  }
+  const held = document.activeElement?.id;
   const button = (word, what, done, tone = "") => make("button", { type: "button", class: tone, id: `do-${what}`, onclick: () => attempt(async () => {
     await post("/api/control", { action: what });
     tell(done);
   }) }, word);
-  put(place,
-    isPaused ? button("Resume", "resume", "The crawl goes on.", "primary") : isAtWork ? button("Pause", "pause", "Within two seconds no request leaves.") : null,
-    isAtWork ? button("Stop", "stop", "The stages finish what is in flight, save and end.", "danger") : null,
-    isAtWork ? button("Reload config", "reload", "Each stage reads the config again.") : null,
-  );
-  put(place, ...[...place.childNodes].filter((node) => node.nodeType === 1));
+  put(place, ...(me.role === "admin" ? [
+    isPaused ? button("Resume", "resume", "The crawl goes on.", "primary") : isAtWork ? button("Pause", "pause", "Within two seconds no request leaves.") : "",
+    isAtWork ? button("Stop", "stop", "The stages finish what is in flight, save and end.", "danger") : "",
+    isAtWork ? button("Reload config", "reload", "Each stage reads the config again.") : "",
+  ] : []));
+  if (held?.startsWith("do-") && place.firstElementChild) (byId(held) || place.firstElementChild).focus();
 }
 
 function showStages(sample) {
-  const rows = sample.stages.map((stage) => {
-    const tone = stage.is_stuck ? "is-bad" : stage.is_running ? "is-good" : "";
-    return { ...stage, tone };
-  });
-  put(byId("stages"), make("h2", {}, "Stages"), rows.length ? table([
+  byId("stages").hidden = false;
+  const tone = (stage) => (stage.is_stuck ? "is-bad" : stage.is_running ? "is-good" : "");
+  refresh(byId("stages"), make("h2", {}, "Stages"), sample.stages.length ? table([
     { name: "Stage", cell: (row) => row.name },
-    { name: "Health", cell: (row) => make("span", { class: `tag ${row.tone}` }, row.is_stuck ? "stuck" : row.is_running ? row.doing || "running" : "not running") },
-    { name: "Heartbeat", cell: (row) => (row.heartbeat_age_seconds === null ? "–" : `${duration(row.heartbeat_age_seconds)} ago`) },
+    { name: "Health", cell: (row) => [make("span", { class: `tag ${tone(row)}` }, row.is_stuck ? "stuck" : row.is_running ? row.doing || "running" : "not running"),
+      row.is_running && row.standing_seconds > 10 ? make("span", { class: "sub" }, `no progress for ${duration(row.standing_seconds)}`) : null].filter(Boolean) },
+    { name: "Heartbeat", cell: (row) => ago(row.heartbeat_age_seconds) },
     { name: "Memory", isNumber: true, cell: (row) => bytes(row.memory_bytes) },
-  ], rows, { label: "Stages" }) : make("p", { class: "empty" }, "Nothing is running."));
+  ], sample.stages, { label: "Stages" }) : make("p", { class: "empty" }, "Nothing is running."));
 }
 
-function showWork(sample) {
+function showWork(sample, isAtWork) {
   const due = sample.next_due;
-  const rows = onTheWire.slice(0, 12).map((domain) => make("li", {}, domainLink(domain)));
-  put(byId("work"), make("h2", {}, "On the wire now"),
-    rows.length ? make("ul", { class: "plain rows" }, rows) : make("p", { class: "empty" }, sample.figures.in_flight ? `${counted(sample.figures.in_flight, "request")} under way.` : "No request is under way."),
-    due ? make("p", { class: "small" }, "Next request: ", domainLink(due.domain), ` ${due.seconds > 0 ? `in ${due.seconds.toFixed(1)} s` : "now"}`) : "");
+  const held = sample.stages.filter((stage) => stage.is_running).reduce((sum, stage) => sum + (stage.facts.domains || 0), 0);
+  byId("work").hidden = !isAtWork;
+  refresh(byId("work"), make("h2", {}, "On the wire now"),
+    sample.on_the_wire.length
+      ? make("ul", { class: "plain rows" }, sample.on_the_wire.slice(0, LISTED).map((each) => make("li", {},
+        make("span", { class: "tag" }, each.method), " ", each.url ? pageLink(each.url, ...shown(each.url, 90)) : domainLink(each.domain), make("span", { class: "muted small" }, ` ${each.seconds.toFixed(1)} s`))))
+      : make("p", { class: "empty" }, "No request was under way just now."),
+    sample.on_the_wire.length > LISTED ? make("p", { class: "small muted" }, `and ${number(sample.figures.in_flight - LISTED)} more`) : "",
+    make("p", { class: "small" }, make("a", { href: "/waiting" }, `${counted(held, "domain")} at work`), due ? [". Next request: ", domainLink(due.domain), due.seconds > 0 ? ` in ${due.seconds.toFixed(1)} s` : " now"] : ""));
 }
 
 // -- asked for now and then -----------------------------------------------------------------------------------------
 
-async function refresh() {
+async function update() {
   await Promise.all([showFigures(), showRates(), showWaiting()].map((part) => part.catch((problem) => {
     if (problem.status === 401) throw problem;
   })));
 }
 
 async function showFigures() {
-  let stats;
-  try {
-    stats = await get("/api/stats");
-  } catch (problem) {
-    if (problem.slug !== "no-map") throw problem;
-    for (const id of ["states", "errors", "codes"]) byId(id).hidden = true;
-    return;
-  }
-  for (const id of ["states", "errors", "codes"]) byId(id).hidden = false;
-  size = stats.bytes || null;
-  byId("codes").hidden = !Object.keys(stats.status_codes || {}).length; // maps of earlier versions have not counted them
-  const list = (title, rows, nothing) => [make("h2", {}, title, make("span", { class: "muted small" }, ` run ${stats.run.id}`)), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing)];
+  hasMap ||= (await get("/health")).map;
+  if (!hasMap) return;
+  const found = await get("/api/stats", { newest: true });
+  size = found.bytes || null;
+  const run = ofRun().run === found.run.id ? { run: found.run.id } : {};
+  const list = (id, title, rows, nothing) => {
+    byId(id).hidden = false;
+    refresh(byId(id), make("h2", {}, title, make("span", { class: "muted small" }, ` run ${found.run.id}`)), rows.length ? bars(rows) : make("p", { class: "empty" }, nothing));
+  };
   const sorted = (counts) => Object.entries(counts || {}).filter(([, value]) => value).sort((a, b) => b[1] - a[1]);
-  put(byId("states"), ...list("Pages by state", sorted(stats.states).map(([state, value]) =>
-    ({ label: stateWord(state), value, href: `/pages?state=${encodeURIComponent(state)}`, tone: stateTone(state) })), "No page is known yet."));
-  put(byId("errors"), ...list("Failures by kind", sorted(stats.error_slugs).map(([slug, value]) =>
-    ({ label: shown(slug), value, href: `/pages?${new URLSearchParams({ error: slug })}`, tone: "is-bad" })), "Nothing has failed."));
-  put(byId("codes"), ...list("Status codes", sorted(stats.status_codes).map(([code, value]) =>
-    ({ label: code, value, href: `/pages?${new URLSearchParams({ status: code })}`, tone: code >= 400 ? "is-bad" : "" })), "No answer has come in yet."));
+  list("states", "Pages by state", sorted(found.states).map(([state, value]) =>
+    ({ label: stateWord(state), value, href: to("/pages", { state, ...run }), tone: stateTone(state) })), "No page is known yet.");
+  list("errors", "Failures by kind", sorted(found.error_slugs).map(([slug, value]) =>
+    ({ label: shown(slug), value, href: to("/pages", { error: slug, ...run }), tone: "is-bad" })), "Nothing has failed.");
+  list("codes", "Status codes", sorted(found.status_codes).map(([code, value]) =>
+    ({ label: code, value, href: to("/pages", { status: code, ...run }), tone: code >= 400 ? "is-bad" : "" })), "No answer has come in yet.");
+  byId("codes").hidden = !Object.keys(found.status_codes || {}).length; // maps of earlier versions have not counted them
 }
 
 async function showRates() {
+  const { title, lines } = MEASURES[measure];
   const found = await get("/api/stats/timeseries", { seconds: span });
-  const points = (found.points || []).map((point) => [new Date(point.at).getTime(), point.pages_per_second]);
-  if (points.length < 2) return;
-  const failed = (found.points || []).map((point) => [new Date(point.at).getTime(), point.errors_per_second ?? null]);
-  put(byId("rates"), lineChart(points, { label: "Pages a second", unit: "pages a second", more: failed.some(([, value]) => value) ? failed : null, format: (value) => Number(value ?? 0).toLocaleString("en", { maximumFractionDigits: 1 }) }),
-    make("p", { class: "small muted" }, make("span", { class: "legend-line" }), "crawled", failed.some(([, value]) => value) ? [" ", make("span", { class: "legend-line is-bad" }), "failed"] : ""));
+  if (byId("rates").firstElementChild?.dataset.held) return; // somebody reads it
+  byId("rates-title").textContent = title;
+  if (found.points.length < 2) {
+    put(byId("rates"), make("p", { class: "empty" }, found.points.length ? "One point so far; a line needs two." : "Nothing was crawled in this time."));
+    return;
+  }
+  const drawn = lines.map(([name, field, tone]) => ({ name, tone, points: found.points.map((point) => [new Date(point.at).getTime(), point[field]]) }));
+  put(byId("rates"), lineChart(drawn.filter((line, place) => !place || line.points.some(([, value]) => value)), {
+    label: title, step: found.step * 1000, format: (value) => Number(value).toLocaleString("en", { maximumFractionDigits: 1 }),
+  }));
 }
 
 async function showWaiting() {
-  const found = await get("/api/frontier/waiting");
+  const found = await get("/api/frontier/waiting", { limit: LISTED });
   const place = byId("waiting");
-  onTheWire = found.on_the_wire || [];
-  const rows = found.domains.filter((row) => row.pages); // others have nothing left to visit
-  put(place, make("h2", {}, "Domains that wait, and why"), rows.length ? table([
-    { name: "Domain", cell: (row) => domainLink(row.domain) },
-    { name: "Why", cell: (row) => shown(row.words || row.reason) },
-    { name: "Until", cell: (row) => (row.seconds === null || row.seconds === undefined ? "–" : duration(row.seconds)) },
-    { name: "Pages", isNumber: true, cell: (row) => make("a", { href: `/pages?${new URLSearchParams({ domain: row.domain, state: "queued" })}` }, number(row.pages)) },
-  ], rows.slice(0, 15), { label: "Domains that wait" }) : make("p", { class: "empty" }, "No domain waits."));
-  if (rows.length > 15) place.append(make("p", { class: "small muted" }, `and ${found.total > found.domains.length ? "more than " : ""}${number(rows.length - 15)} more`));
+  const reasons = Object.entries(found.reasons).sort((a, b) => b[1] - a[1]);
+  const closed = Object.entries(found.closed).sort((a, b) => b[1] - a[1]);
+  place.hidden = false;
+  refresh(place, make("h2", {}, "Domains that wait, and why"),
+    reasons.length ? bars(reasons.map(([reason, value]) => ({ label: waitWord(reason), value, href: to("/waiting", { reason }), tone: "is-waiting" }))) : make("p", { class: "empty" }, "No domain waits."),
+    reasons.length ? waitingTable(found.domains) : "",
+    found.total > found.domains.length ? make("p", { class: "small" }, make("a", { href: "/waiting" }, `All ${number(found.total)}`)) : "",
+    closed.length ? [make("h3", {}, "Closed for this run"), bars(closed.map(([reason, value]) => ({ label: waitWord(reason), value, href: to("/domains", { closed: "true", reason, ...ofRun() }) })))] : "");
+}
+
+function waitingTable(rows) {
+  return table([
+    { name: "Longest first", cell: (row) => domainLink(row.domain) },
+    { name: "Why", cell: (row) => waitWord(row.reason) },
+    { name: "Until", isNumber: true, cell: (row) => (row.seconds === null ? "–" : duration(row.seconds)) },
+    { name: "Pages", isNumber: true, cell: (row) => make("a", { href: to("/pages", { domain: row.domain, state: "queued", ...ofRun() }) }, number(row.pages)) },
+  ], rows, { label: "Domains that wait" });
 }

@@ -23,6 +23,34 @@ export function put(element, ...children) {
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
 }
 
+/**
+ * Bring an element to hold these, changing only what differs: whoever has the focus in it, or is about to click, keeps it.
+ * For parts that change by themselves. Listeners of the children are not carried over, so these are links and text.
+ */
+export function refresh(element, ...children) {
+  const wanted = make("div");
+  put(wanted, ...children);
+  bringTo(element, wanted);
+}
+
+function bringTo(element, wanted) {
+  const before = [...element.childNodes];
+  const after = [...wanted.childNodes];
+  after.forEach((node, place) => {
+    const was = before[place];
+    if (!was) element.append(node);
+    else if (was.nodeName !== node.nodeName) was.replaceWith(node);
+    else if (node.nodeType !== Node.ELEMENT_NODE) {
+      if (was.data !== node.data) was.data = node.data;
+    } else {
+      for (const { name } of [...was.attributes]) if (!node.hasAttribute(name)) was.removeAttribute(name);
+      for (const { name, value } of node.attributes) if (was.getAttribute(name) !== value) was.setAttribute(name, value);
+      bringTo(was, node);
+    }
+  });
+  for (const node of before.slice(after.length)) node.remove();
+}
+
 /** A text of strangers as nodes: visible characters as they are, others as a small code like U+202E. */
 export function shown(text, most = 300) {
   const all = String(text ?? "");
@@ -53,7 +81,14 @@ export function outside(url, ...children) {
   return make("a", { href: url, rel: "noreferrer noopener external", target: "_blank" }, ...children);
 }
 
-export const pageLink = (url, ...children) => make("a", { href: `/page?${new URLSearchParams({ url })}`, class: "url" }, ...children);
+/** An address of the face; members without a value are left out. */
+export function to(path, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+export const pageLink = (url, ...children) => make("a", { href: to("/page", { url }), class: "url" }, ...children);
+export const csvLink = (name, query = {}, words = "CSV") => make("a", { class: "button", href: to(`/api/export/${name}.csv`, query), download: `${name}.csv` }, words);
 export const domainLink = (domain, ...children) =>
   make("a", { href: `/domain?${new URLSearchParams({ domain })}`, class: "host" }, ...(children.length ? children : shown(domain)));
 
@@ -70,8 +105,28 @@ export function table(columns, rows, { label } = {}) {
     make("table", { class: "as-cards" }, make("thead", {}, head), make("tbody", {}, body)));
 }
 
+/** A button that goes on with a list. What goes wrong is said beside it; the focus goes to what is new. */
+export function moreButton(more) {
+  const problem = make("p", { role: "alert", class: "small", hidden: true });
+  const button = make("button", { type: "button" }, "Show more");
+  const place = make("div", {}, button, problem);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      await more();
+      place.nextElementSibling?.querySelector("a, button")?.focus();
+      place.remove();
+    } catch (failure) {
+      problem.textContent = failure.message;
+      problem.hidden = false;
+      button.disabled = false;
+    }
+  });
+  return place;
+}
+
 export function card(title, ...children) {
-  return make("section", { class: "card" }, title ? make("h2", {}, title) : null, ...children);
+  return make("section", { class: "card" }, title ? make("h2", {}, ...[title].flat()) : null, ...children);
 }
 
 /** A list of names and values. A value may be a node, a list of nodes or a string; those without a value are left out. */

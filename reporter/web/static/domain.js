@@ -2,9 +2,9 @@
 
 import { get } from "/static/api.js";
 import { decide } from "/static/decide.js";
-import { card, dot, facts, make, outside, pageLink, put, shown, table } from "/static/dom.js";
+import { card, dot, facts, make, outside, pageLink, put, shown, table, to } from "/static/dom.js";
 import { blank, start } from "/static/shell.js";
-import { CLASSES, counted, moment, number } from "/static/words.js";
+import { CLASSES, counted, moment, number, waitWord } from "/static/words.js";
 
 const asked = new URLSearchParams(location.search).get("domain") || "";
 
@@ -16,7 +16,9 @@ start(async (main, me) => {
   const domain = await get("/api/explain", { domain: asked });
   document.title = `${domain.unicode || domain.domain} · Sumi-Ripple`;
   const fitting = { discovered: ["accept", "reject", "stub"], stubbed: ["accept", "reject"], blacklisted: ["accept", "stub"], quality: [] }[domain.class] || [];
+  const again = () => location.reload();
   const buttons = me.role === "admin" ? fitting.map((word) => make("button", { type: "button", onclick: () => decide(word, domain.domain) }, word[0].toUpperCase() + word.slice(1))) : [];
+  if (me.role === "admin" && domain.rule) buttons.push(make("button", { type: "button", onclick: () => decide("note", domain.rule, { note: domain.note, tags: domain.tags, onDone: again }) }, "Note and tags"));
   put(main,
     make("div", { class: "head" },
       make("div", {}, make("h1", {}, ...shown(domain.unicode ? `${domain.unicode} (${domain.domain})` : domain.domain)),
@@ -35,7 +37,7 @@ start(async (main, me) => {
         ["Pages crawled", domain.crawled ? make("a", { href: `/pages?${new URLSearchParams({ domain: domain.domain, state: "processed" })}` }, number(domain.crawled)) : "0"],
         ["Not crawled", domain.why.length ? domain.why.map((line) => make("div", {}, ...shown(line))) : null],
         ["Least depth", domain.depth === null ? null : number(domain.depth)],
-        ["Closed early", domain.closed],
+        ["Closed early", domain.closed ? make("a", { href: to("/domains", { closed: "true", reason: domain.closed }) }, waitWord(domain.closed)) : null],
         ["Requests in this run", number(domain.requests)],
         ["robots.txt", domain.robots ? shown(`${domain.robots}${domain.crawl_delay ? `, Crawl-delay ${domain.crawl_delay} s` : ""}${domain.robots_at ? `, ${moment(domain.robots_at)}` : ""}`) : null],
         ["Site", outside(`https://${domain.domain}/`, "open")],
@@ -45,7 +47,7 @@ start(async (main, me) => {
           { name: "Page", cell: (row) => pageLink(row.page, ...shown(row.page)) },
           { name: "Links to", cell: (row) => pageLink(row.target, ...shown(row.target)) },
           { name: "Text", cell: (row) => shown(row.text || "") },
-        ], domain.referrers, { label: "Pages that link here" })] : make("p", { class: "muted" }, "None.")),
+        ], domain.referrers, { label: "Pages that link here" }), domain.quality_domains ? make("p", { class: "small" }, make("a", { href: to("/map", { select: domain.domain }) }, "On the map: all domains that link here, and the page links behind each")) : ""] : make("p", { class: "muted" }, "None.")),
       ...[["Sitemaps", domain.sitemaps], ["Lists", domain.lists], ["Archives", domain.archives]].map(([name, lines]) =>
         (lines?.length ? card(name, make("ul", { class: "plain rows" }, lines.map((line) => make("li", { class: "url" }, ...shown(line))))) : null)),
     ),

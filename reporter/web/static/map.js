@@ -7,14 +7,16 @@
 
 import { get } from "/static/api.js";
 import { decide } from "/static/decide.js";
-import { domainLink, dot, facts, make, outside, pageLink, put, shown } from "/static/dom.js";
+import { domainLink, dot, facts, make, outside, pageLink, put, ripple, shown, to } from "/static/dom.js";
 import { pickRenderer } from "/static/renderer.js";
-import { blank, start } from "/static/shell.js";
-import { CLASSES, counted, number, STATES, stateWord } from "/static/words.js";
+import { blank, comingSoon, start } from "/static/shell.js";
+import { CLASSES, counted, number, STATES, stateWord, waitWord } from "/static/words.js";
 
 const MOST_RESULTS = 12;
 const MOST_NEIGHBOURS = 12;
 const ASKED = ["level", "most", "domain", "url", "run", "against"]; // members of the address that the server is asked with
+const FILTERS = ["class", "depth", "state", "tag"]; // members of the address that narrow what is drawn
+const DOMAIN_STATES = { crawled: "some crawled", errors: "some failed", waiting: "some waiting", closed: "closed early" };
 const NOTES = { quality: "on your list", discovered: "found by links", stubbed: "recorded, never visited", blacklisted: "recorded, never visited" };
 const byId = (id) => document.getElementById(id);
 
@@ -38,14 +40,12 @@ function frame() {
   const field = (id, name, ...options) => make("label", { class: "field" }, name, make("select", { id }, ...options));
   const bar = make("div", { class: "map-bar" },
     make("div", { class: "crumbs" }, make("h1", { id: "map-title" }, "Map"), make("p", { id: "map-counts", role: "status" }, "Loading …")),
-    make("div", { class: "map-filters", role: "group", "aria-label": "Show" },
+    make("details", { class: "map-filters", open: window.innerWidth > 736 }, make("summary", {}, "Level and filters"), make("div", { role: "group", "aria-label": "Level and filters" },
       field("level", "Level", make("option", { value: "communities" }, "communities"), make("option", { value: "domains" }, "domains")),
       field("run", "Run"), field("against", "Compared with"),
       field("class", "Class", make("option", { value: "" }, "all"), ...Object.entries(CLASSES).map(([value, word]) => make("option", { value }, word))),
       field("depth", "Depth up to", make("option", { value: "" }, "any"), ...[0, 1, 2, 3, 4, 5].map((value) => make("option", { value }, String(value)))),
-      field("state", "Pages", make("option", { value: "" }, "any"), make("option", { value: "crawled" }, "some crawled"),
-        make("option", { value: "errors" }, "some failed"), make("option", { value: "waiting" }, "some waiting"), make("option", { value: "closed" }, "closed early")),
-      field("tag", "Tag", make("option", { value: "" }, "any"))),
+      field("state", "Pages"), field("tag", "Tag"))),
     make("div", { class: "finder" },
       make("input", { id: "search", type: "search", placeholder: "Search ( / )", "aria-label": "Search this map", autocomplete: "off", spellcheck: "false",
         role: "combobox", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list" }),
@@ -57,7 +57,7 @@ function frame() {
       make("button", { type: "button", "aria-label": "Zoom in", onclick: () => map?.zoomBy(1.35) }, "+"),
       make("button", { type: "button", "aria-label": "Zoom out", onclick: () => map?.zoomBy(1 / 1.35) }, "−"),
       make("button", { type: "button", "aria-label": "Show all", onclick: () => map?.fit() }, "⤢")),
-    make("div", { class: "map-over", id: "over" }, make("div", { class: "blank is-loading" }, make("p", {}, "Drawing the map …"))));
+    make("div", { class: "map-over", id: "over" }, make("div", { class: "blank is-loading" }, ripple(), make("p", {}, "Drawing the map …"))));
   const panel = make("aside", { class: "map-panel", id: "panel", "aria-label": "Selected", "aria-live": "polite", tabindex: "-1", hidden: true });
   return [bar, ground, panel];
 }
@@ -96,7 +96,7 @@ async function show() {
   try {
     found = await get("/api/graph", wanted);
   } catch (problem) {
-    if (question === asked) showFailure(problem);
+    if (question === asked) showFailure(problem, question);
     return;
   }
   if (question !== asked) return;
@@ -109,11 +109,18 @@ async function show() {
   }
 }
 
-function showFailure(problem) {
+function showFailure(problem, question) {
   level = null;
   map?.end();
   map = null;
+  byId("panel").hidden = true;
+  byId("legend").replaceChildren();
   byId("over").hidden = false;
+  if (problem.status === 503 && problem.retryAfter) {
+    byId("over").replaceChildren(comingSoon(problem));
+    window.setTimeout(() => question === asked && show(), problem.retryAfter * 1000);
+    return;
+  }
   byId("over").replaceChildren(blank(problem.slug === "no-map" ? "Nothing has been crawled yet" : "This map cannot be shown",
     make("p", { role: "alert" }, problem.message), make("p", {}, make("a", { href: "/map" }, "Back to all domains"))));
   byId("map-counts").textContent = "";
@@ -129,17 +136,13 @@ function draw(found) {
   const over = byId("over");
   over.hidden = level.counts.shown > 0;
   if (!level.counts.shown) over.replaceChildren(blank("Nothing on this map", make("p", {}, "The run has not found a page yet.")));
-  map = createMap(canvas, level, { onSelect: showNode, onSelectLink: level.level === "domains" ? showLink : null });
+  map = createMap(canvas, level, { onSelect: showNode, onSelectLink: level.level === "communities" ? null : level.level === "domains" ? showLink : showPageLink });
   globalThis.sumiRippleMap = map; // for people who look around in the console, and for tests
   globalThis.sumiRippleLevel = level;
   byId("map-title").textContent = titleOf(level);
   byId("map-counts").replaceChildren(...countsOf(level));
   fillLegend();
-  fillTags();
-  const isDomains = level.level === "domains";
-  for (const id of ["class", "depth"]) byId(id).parentElement.hidden = level.level === "communities";
-  for (const id of ["state", "tag"]) byId(id).parentElement.hidden = !isDomains;
-  if (!level.nodes.tags?.some((tags) => tags.length)) byId("tag").parentElement.hidden = true;
+  fillFilters();
   if (level.level === "paths") showPaths();
   if (level.level === "surroundings") map.select(level.middle);
   canvas.setAttribute("aria-label", `${titleOf(level)}: ${byId("map-counts").textContent}. Arrow keys move the map, plus and minus zoom, 0 shows all, slash searches.`);
@@ -199,23 +202,38 @@ function fillLegend() {
   } else if (notes[level.level]) legend.append(make("span", { class: "note muted" }, notes[level.level]));
 }
 
-function fillTags() {
+/** The filters that this level has, as the address sets them. */
+function fillFilters() {
+  const isDomains = level.level === "domains";
   const tags = [...new Set((level.nodes.tags || []).flat())].sort();
-  const select = byId("tag");
-  const before = select.value;
-  select.replaceChildren(make("option", { value: "" }, "any"), ...tags.map((tag) => make("option", { value: tag }, ...shown(tag, 40))));
-  if (tags.includes(before)) select.value = before;
+  const states = isDomains ? Object.entries(DOMAIN_STATES) : [...new Set(level.nodes.state || [])].sort().map((state) => [state, stateWord(state)]);
+  const fill = (id, entries) => byId(id).replaceChildren(make("option", { value: "" }, "any"), ...entries.map(([value, words]) => make("option", { value }, ...shown(words, 40))));
+  fill("state", states);
+  fill("tag", tags.map((tag) => [tag, tag]));
+  for (const id of ["class", "depth", "state"]) byId(id).parentElement.hidden = level.level === "communities";
+  byId("tag").parentElement.hidden = !tags.length;
+  for (const id of FILTERS) {
+    const wanted = address()[id] || "";
+    byId(id).value = [...byId(id).options].some((option) => option.value === wanted) ? wanted : "";
+  }
+}
+
+/** Another filter: the address remembers it, the drawing stays. */
+function filter() {
+  const chosen = Object.fromEntries(FILTERS.map((id) => [id, byId(id).parentElement.hidden ? "" : byId(id).value]));
+  history.replaceState(null, "", to("/map", { ...address(), ...chosen }));
+  applyFilters();
 }
 
 function applyFilters() {
   if (!map) return;
   const { nodes } = level;
-  const [klass, depth, state, tag] = ["class", "depth", "state", "tag"].map((id) => (byId(id).parentElement.hidden ? "" : byId(id).value));
+  const [klass, depth, state, tag] = FILTERS.map((id) => (byId(id).parentElement.hidden ? "" : byId(id).value));
   const { group } = address();
   const tests = [];
   if (klass) tests.push((index) => level.classes[nodes.class[index]] === klass);
   if (depth) tests.push((index) => nodes.depth[index] !== null && nodes.depth[index] <= Number(depth));
-  if (state) tests.push((index) => (state === "closed" ? Boolean(nodes.closed[index]) : nodes[state][index] > 0));
+  if (state) tests.push((index) => (level.level !== "domains" ? nodes.state[index] === state : state === "closed" ? Boolean(nodes.closed[index]) : nodes[state][index] > 0));
   if (tag) tests.push((index) => nodes.tags[index].includes(tag));
   if (group !== undefined && level.level === "domains") tests.push((index) => nodes.group[index] === Number(group));
   map.showOnly(tests.length ? (index) => tests.every((test) => test(index)) : null);
@@ -262,9 +280,9 @@ function showDomain(index) {
   const name = nodes.name[index];
   const klass = level.classes[nodes.class[index]];
   const near = map.neighboursOf(index);
-  const to = (query) => `/pages?${new URLSearchParams({ domain: name, ...query })}`;
+  const why = make("div", { class: "panel-why" });
   const change = level.against ? ["", "new in this run", "vanished since that run"][nodes.change[index]] : "";
-  const linked = (value, query) => (value ? make("a", { href: to(query) }, number(value)) : "0");
+  const linked = (value, query) => (value ? make("a", { href: to("/pages", { domain: name, run: address().run, ...query }) }, number(value)) : "0");
   openPanel(shown(nodes.shown[index]),
     make("p", { class: "muted" }, dot(klass), `${CLASSES[klass]}, ${NOTES[klass]}`, change ? ` · ${change}` : ""),
     nodes.tags?.[index].length ? make("p", {}, nodes.tags[index].map((tag) => [make("span", { class: "tag" }, ...shown(tag, 40)), " "])) : null,
@@ -281,13 +299,54 @@ function showDomain(index) {
       ["Pages failed", nodes.errors[index] ? linked(nodes.errors[index], { state: "errors" }) : null],
       ["Pages waiting", nodes.waiting[index] ? linked(nodes.waiting[index], { state: "queued" }) : null],
       ["Depth", nodes.depth[index] === null ? null : number(nodes.depth[index])],
-      ["Closed in this run", nodes.closed[index]],
+      ["Closed in this run", nodes.closed[index] ? waitWord(nodes.closed[index]) : null],
     ]),
+    why,
     ...neighbourList("Linked from", near.from, "incoming", nodes.domains_in[index], (other) => [other, index]),
     ...neighbourList("Links to", near.to, "outgoing", nodes.domains_out[index], (other) => [index, other]),
     nodes.pages?.[index].length ? make("h3", {}, "Some of its pages") : null,
     make("ul", { class: "plain rows" }, (nodes.pages?.[index] || []).map(([url, words, title, state]) => make("li", {},
       pageLink(url, ...shown(title || words)), make("span", { class: "muted small" }, " ", ...shown(title ? words : ""), state === "processed" ? "" : ` · ${stateWord(state)}`)))));
+  explainDomain(name, why);
+}
+
+/** What `explain` says of a domain, asked for when its panel opens. */
+async function explainDomain(name, place) {
+  const domain = await explained({ domain: name }, place);
+  if (!domain) return;
+  const noteOf = () => decide("note", domain.rule, { note: domain.note, tags: domain.tags, onDone: show });
+  put(place, facts([
+    ["Decided by", domain.rule ? shown(`${domain.rule} in [[${domain.rule_list}]]${domain.rule_line ? `, line ${domain.rule_line}` : ""}`) : "no rule: found by links"],
+    ["Not crawled", domain.why.length ? domain.why.map((line) => make("div", {}, ...shown(line))) : null],
+    ["robots.txt", domain.robots ? shown(`${domain.robots}${domain.crawl_delay ? `, Crawl-delay ${domain.crawl_delay} s` : ""}`) : null],
+    ["Note", domain.note ? shown(domain.note) : null],
+  ]), me.role === "admin" && domain.rule ? make("button", { type: "button", class: "plain small", onclick: noteOf }, "Note and tags") : "");
+}
+
+/** What `explain` says of a page. */
+async function explainPage(url, place) {
+  const page = await explained({ url }, place);
+  if (!page) return;
+  put(place, facts([
+    ["Why", page.error ? shown(page.error) : null],
+    ["Found by", page.origin],
+    ["Decided by", page.rule ? shown(`${page.rule} in [[${page.rule_list}]]`) : null],
+    ["Linked from", page.linked_from_total ? make("a", { href: to("/referrers", { url: page.key, run: address().run }) }, counted(page.linked_from_total, "page")) : "no page"],
+    ["Depth by origin", page.depths.slice(0, MOST_NEIGHBOURS).map((depth) => make("div", {}, `${number(depth.depth)} from `, ...shown(depth.origin)))],
+    ["To have it crawled", page.state !== "processed" && page.to_be_crawled?.length ? page.to_be_crawled.map((line) => make("div", {}, ...shown(line, 600))) : null],
+  ]));
+}
+
+/** The answer, or undefined if it failed, or if the panel shows something else by now. */
+async function explained(query, place) {
+  put(place, make("p", { class: "muted small", role: "status" }, "Explaining …"));
+  try {
+    const found = await get("/api/explain", { ...query, run: address().run });
+    return place.isConnected ? found : undefined;
+  } catch (problem) {
+    put(place, make("p", { class: "muted small", role: "alert" }, problem.message));
+    return undefined;
+  }
 }
 
 function decisions(name, klass) {
@@ -338,9 +397,17 @@ async function showLink(from, to, links) {
   }
 }
 
+/** A line between two pages is one link. */
+function showPageLink(from, target) {
+  const { nodes } = level;
+  const end = (index) => make("p", {}, pageLink(nodes.name[index], ...shown(nodes.title[index] || nodes.shown[index])), make("span", { class: "muted small url" }, " ", ...shown(nodes.shown[index])));
+  openPanel(["A link"], end(from), make("p", { class: "muted" }, "links to"), end(target));
+}
+
 function showPage(index) {
   const { nodes } = level;
   const url = nodes.name[index];
+  const why = make("div", { class: "panel-why" });
   openPanel(shown(nodes.title[index] || nodes.shown[index]),
     make("p", { class: "url small" }, outside(url, ...shown(nodes.shown[index]))),
     facts([
@@ -351,7 +418,9 @@ function showPage(index) {
     make("div", { class: "actions" },
       make("a", { class: "button", href: `/page?${new URLSearchParams({ url })}` }, "Explain"),
       make("button", { type: "button", onclick: () => go({ level: "surroundings", url, run: address().run }) }, "What is around it"),
-      make("button", { type: "button", onclick: () => go({ level: "paths", url, run: address().run }) }, "Path from a quality domain")));
+      make("button", { type: "button", onclick: () => go({ level: "paths", url, run: address().run }) }, "Path from a quality domain")),
+    why);
+  explainPage(url, why);
 }
 
 function showPaths() {
@@ -388,6 +457,10 @@ function find() {
     choose(index);
   } }, dot(level.classes[nodes.class[index]]), ...shown(nodes.shown[index]))));
   if (text && !all.length) results.append(make("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" }, "Nothing on this map has that in its name."));
+  if (text) {
+    const isDomains = ["domains", "communities"].includes(level.level);
+    results.append(make("li", { id: `result-${hits.length}`, role: "option", "aria-selected": "false", class: "nothing", onmousedown: () => location.assign(elsewhere()) }, isDomains ? "Look among all domains" : "Look among all pages"));
+  }
   if (all.length > hits.length) results.append(make("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" }, `and ${number(all.length - hits.length)} more`));
   setOpen(Boolean(text));
 }
@@ -400,9 +473,15 @@ function setOpen(isOpen) {
 
 function mark(place) {
   active = place;
-  hits.forEach((_, each) => byId(`result-${each}`)?.setAttribute("aria-selected", String(each === place)));
+  for (let each = 0; each <= hits.length; each += 1) byId(`result-${each}`)?.setAttribute("aria-selected", String(each === place));
   if (place >= 0) byId("search").setAttribute("aria-activedescendant", `result-${place}`);
   else byId("search").removeAttribute("aria-activedescendant");
+}
+
+/** The list in which the words of the search are looked for beyond this map. */
+function elsewhere() {
+  const q = byId("search").value.trim();
+  return to(["domains", "communities"].includes(level.level) ? "/domains" : "/pages", { q, run: address().run });
 }
 
 function choose(index) {
@@ -417,8 +496,9 @@ function listen() {
   search.addEventListener("focus", find);
   search.addEventListener("blur", () => setOpen(false));
   search.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown" && hits.length) mark((active + 1) % hits.length);
-    else if (event.key === "ArrowUp" && hits.length) mark((active + hits.length) % (hits.length + 1) - 1);
+    if (event.key === "ArrowDown" && search.value) mark((active + 1) % (hits.length + 1));
+    else if (event.key === "ArrowUp" && search.value) mark((Math.max(active, 0) + hits.length) % (hits.length + 1));
+    else if (event.key === "Enter" && search.value && (active === hits.length || !hits.length)) location.assign(elsewhere());
     else if (event.key === "Enter" && hits.length) choose(hits[Math.max(active, 0)]);
     else if (event.key === "Escape") {
       search.value = "";
@@ -430,7 +510,7 @@ function listen() {
   byId("level").addEventListener("change", () => go({ level: byId("level").value, run: address().run }));
   byId("run").addEventListener("change", () => go({ ...address(), run: byId("run").value }));
   byId("against").addEventListener("change", () => go({ level: "domains", run: byId("run").value, against: byId("against").value }));
-  for (const id of ["class", "depth", "state", "tag"]) byId(id).addEventListener("change", applyFilters);
+  for (const id of FILTERS) byId(id).addEventListener("change", filter);
   window.addEventListener("popstate", show);
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) {

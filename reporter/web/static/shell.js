@@ -19,16 +19,35 @@ export async function start(page) {
       showSignIn();
       return;
     }
-    await page(main, me);
+    await shownAtLast(page, me);
   } catch (problem) {
     showProblem(problem);
   }
   document.body.dataset.ready = "true";
 }
 
+/** Some answers are worked out when they are first asked for: the page says so and tries again by itself. */
+async function shownAtLast(page, me) {
+  for (;;) {
+    try {
+      await page(main, me);
+      return;
+    } catch (problem) {
+      if (!(problem instanceof ApiProblem) || problem.status !== 503 || !problem.retryAfter) throw problem;
+      main.replaceChildren(comingSoon(problem));
+      await new Promise((resolve) => { window.setTimeout(resolve, problem.retryAfter * 1000); });
+    }
+  }
+}
+
+export function comingSoon(problem) {
+  const words = make("div", { class: "blank is-loading", role: "status" }, ripple(), make("h1", {}, "One moment …"), make("p", {}, `${problem.message}. This page goes on by itself.`));
+  return words;
+}
+
 function markCurrent() {
   const here = location.pathname;
-  const home = { "/page": "/pages", "/domain": "/domains", "/diff": "/runs", "/run": "/runs" }[here] || here;
+  const home = { "/page": "/pages", "/domain": "/domains", "/diff": "/runs", "/run": "/runs", "/referrers": "/pages", "/waiting": "/" }[here] || here;
   for (const link of document.querySelectorAll(".bar nav a")) {
     if (link.getAttribute("href") === home) link.setAttribute("aria-current", "page");
   }

@@ -24,6 +24,13 @@ export function duration(seconds) {
   return `${Math.round(whole / 86400)} days`;
 }
 
+/** How long ago, in one figure. */
+export function ago(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const [, size, unit] = [[60, 1, "s"], [3600, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "days"]].find(([most]) => seconds < most);
+  return `${Math.floor(seconds / size)} ${unit} ago`;
+}
+
 /** A moment as people write it, in the reader's own time zone. */
 export function moment(text) {
   if (!text) return "–";
@@ -43,3 +50,11 @@ const WAITING = new Set(["queued", "fetching"]);
 
 export const stateWord = (state) => STATES[state] || String(state).replaceAll("_", " ");
 export const stateTone = (state) => (BAD.has(state) ? "is-bad" : WAITING.has(state) ? "is-waiting" : state === "processed" ? "is-good" : "");
+
+const WAITS = {
+  delay: "pause between requests", "crawl-delay": "Crawl-delay of robots.txt", pause: "pause before a retry", robots: "robots.txt not readable yet",
+  breaker: "circuit breaker open", turn: "waits its turn", outage: "our network is out", paused: "crawl is paused",
+  "rate-limited": "rate limited (429)", "request-limit": "budget used up", cleared: "cleared by a person", "breaker-open": "breaker stayed open",
+};
+/** Why a domain waits, or was closed, in a few words. */
+export const waitWord = (reason) => WAITS[reason] || String(reason).replaceAll("-", " ");

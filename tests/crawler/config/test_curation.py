@@ -123,3 +123,15 @@ def test_a_linked_config_stays_a_link(path: Path, tmp_path: Path) -> None:
     link.symlink_to(path)
     decide(load(link, workspace=tmp_path / "workspace"), Decision("stub", "b.test"))
     assert link.is_symlink() and "b.test" in path.read_text()
+
+
+def test_a_note_is_written_to_the_entry_of_a_domain_and_undone(path: Path) -> None:
+    before = path.read_bytes()
+    made = decide(config_at(path), Decision("note", "*.ads.test", "still loud", ("ads",)))
+    assert made.list_name == "blacklist" and made.before.map_hash == made.after.map_hash, "no page changes"
+    assert config_at(path).entry_notes == (EntryNote("blacklist", "*.ads.test", "still loud", ("ads",)),)
+    assert b"# they shout" in path.read_bytes()
+    with pytest.raises(EditError, match="accept, reject or stub it first"):
+        decide(config_at(path), Decision("note", "new.test", "who?"))
+    assert undo(config_at(path), None)[:2] == ("note", "*.ads.test")
+    assert path.read_bytes() == before

@@ -11,7 +11,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.config.list_edit import LISTS, EditError, Entry, put_in_list
+from crawler.config.list_edit import LISTS, EditError, Entry, put_in_list, put_note
 from crawler.config.template import TEMPLATE
 
 TAKING_TURNS = """\
@@ -121,3 +121,22 @@ def test_any_file_of_lists_says_the_same_after_an_edit_but_for_the_edit(
     removed = Counter(text.splitlines()) - Counter(after.splitlines())
     gone = {f"[[{each}]]" for each in LISTS} | {f'domain = "{entry.domain}"  # {number}', ""}
     assert set(map(str.strip, removed)) <= gone
+
+
+@pytest.mark.parametrize("text", [TAKING_TURNS, TAKING_TURNS.replace("\n", "\r\n")])
+def test_a_note_and_tags_are_put_to_an_entry_and_taken_away_again(text: str) -> None:
+    """Every comment and every other line stays, and the line ends are the file's own."""
+    edited = put_note(text, Entry("a.test", note="worth reading", tags=("tea", "old")))
+    removed, added = changes(text, edited.text)
+    assert (edited.name, removed) == ("quality", [])
+    assert added == ['note = "worth reading"', 'tags = ["tea", "old"]']
+    assert ("\r\n" in edited.text) == ("\r\n" in text) and edited.text.count("\r\n") in (0, edited.text.count("\n"))
+    assert tomli.loads(put_note(edited.text, Entry("a.test")).text) == tomli.loads(text)
+    removed, added = changes(text, put_note(text, Entry("ads.test", note="loud")).text)
+    assert (removed, added) == (["note = '''", "[[stub]]", "'''"], ['note = "loud"'])
+
+
+@pytest.mark.parametrize("text", ["", "[[quality]]\ndomain = '*.a.test'\n"])
+def test_a_note_without_an_entry_of_its_own_is_refused(text: str) -> None:
+    with pytest.raises(EditError, match="accept, reject or stub it first"):
+        put_note(text, Entry("a.test", note="x"))

@@ -82,7 +82,7 @@ def test_the_heartbeat_has_the_facts_that_status_reads(tmp_path: Path, workspace
     beat = orjson.loads(workspace.heartbeats()["fetcher-01"])
     assert beat["doing"] == "stopped"
     assert list(beat["facts"]) == [
-        *("run", "in_flight", "slots", "domains", "waiting", "backlog", "heard"),
+        *("run", "in_flight", "on_the_wire", "slots", "domains", "waiting", "backlog", "heard"),
         *("pages", "requests", "errors", "next_due", "most_domains", "open_files"),
         *("asked_ns", "asked_names_ns", "failing_since_ns", "last_success_ns", "good_hosts", "withheld"),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ class Wire:
         self.answer: Response | Failure | Exception = Response(200, {})
         self.sent: list[str] = []
         self.in_flight: list[int] = []
+        self.told: list[dict[str, Any]] = []
         self.requester: GatedRequester | None = None
         self._workspace = workspace
         self._clock = clock
@@ -46,6 +47,7 @@ class Wire:
         assert self.requester is not None
         self.in_flight.append(self.requester.in_flight)
         self._clock.pass_ms(40)
+        self.told = self.requester.on_the_wire(self._clock.now.mono_ns)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -85,6 +87,8 @@ def test_a_request_that_left_comes_back_with_its_ledger_entry(
     )
     assert (pace.sent, pace.gate.read().is_in_flight, pace.gate.read().ledgered) == (1, False, 0)
     assert (wire.in_flight, requester.in_flight) == ([1], 0)
+    assert wire.told == [{"domain": "a.test", "method": "GET", "url": GET.url, "seconds": 0.0}]
+    assert requester.on_the_wire(0) == []
 
 
 def test_a_request_before_its_time_is_not_sent(

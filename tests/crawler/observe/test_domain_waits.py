@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from crawler.model.messages import RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
 from crawler.model.settings import Config, CrawlerSettings
@@ -25,6 +26,7 @@ CONFIG = Config(CrawlerSettings(minimum_time_on_page=1000))
         (GateRecord(ended=ENDED, crawl_delay_ms=5000), "crawl-delay", 4.6),
         (GateRecord(ended=ENDED, crawl_delay_ms=500), "delay", 0.6),
         (GateRecord(ended=ENDED, crawl_delay_ms=2000, pause_ms=9000), "pause", 8.6),
+        (GateRecord(ended=ENDED, pause_ms=9000, retry_counts=RetryCounts(robots_tries=1)), "robots", 8.6),
         (GateRecord(ended=ENDED._replace(mono_ns=NOW - 2_000_000_000)), "turn", None),
         (GateRecord(ended=ENDED._replace(boot="another")), "turn", None),
         (GateRecord(ended=ENDED, is_in_flight=True), "on-the-wire", None),

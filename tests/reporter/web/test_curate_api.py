@@ -41,6 +41,22 @@ def test_a_decision_is_previewed_written_listed_and_undone(fresh: Served, post: 
     assert post("/api/curate/undo", {}, 409)["detail"].startswith("there is nothing to undo")
 
 
+def test_a_note_alone_is_previewed_written_and_undone(fresh: Served, post: Any) -> None:
+    path = fresh.face.first_config.source
+    assert path is not None
+    before = path.read_text()
+    decision = {"decision": "note", "domain": "q.test", "note": "the first", "tags": ["tea"]}
+    lines = post("/api/curate/preview", decision)["lines"]
+    assert lines[:2] == ["note: none → the first", "tags: none → tea"] and path.read_text() == before
+    assert post("/api/curate", decision)["list"] == "quality"
+    token = fresh.token(Role.USER)
+    tagged = fresh.get("/api/graph", token=token).json()["nodes"]
+    assert tagged["tags"][tagged["name"].index("q.test")] == ["tea"]
+    assert post("/api/curate", {**decision, "domain": "moss.test"}, 409)["detail"].endswith("stub it first")
+    assert post("/api/curate/undo", {"domain": "q.test"})["decision"] == "note"
+    assert path.read_text() == before
+
+
 @pytest.mark.parametrize("domain", ["a b", "--undo", "q.test", "x" * 300, "evil.toml"])
 def test_a_decision_about_no_domain_is_refused_by_the_preview_too(post: Any, domain: str) -> None:
     decision = {"decision": "accept", "domain": domain}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.places import ROOT
 from tests.reporter.terrain import MapBuilder
 from tests.reporter.web.face_browser import AXE, Demo, Watched, base_of, browser, missing
 from tests.reporter.web.serving import CONFIG, served
@@ -18,8 +19,14 @@ pytestmark = [
     pytest.mark.xdist_group("face-browser"),
     pytest.mark.skipif(missing() is not None, reason=f"{missing()}: `make test-web` installs what it needs"),
 ]
+BUILT = ROOT / "reporter" / "web" / "static" / "built" / "sigma_map.js"
 HOSTILE = "</title><script>document.title='owned'</script><img src=x onerror=alert(1)>\u202egnirts\x07"
-PAGES = ("/", "/map", "/pages", "/domains", "/curation", "/runs", "/domain?domain=tea-almanac.test")
+BREWING = "https://tea-almanac.test/brewing"
+PAGES = (
+    *("/", "/map", "/pages", "/domains", "/curation", "/runs", "/run?run=1", "/waiting", "/log"),
+    *("/domain?domain=tea-almanac.test", f"/page?url={BREWING}", f"/referrers?url={BREWING}"),
+    *(f"/map?level=paths&url={BREWING}", "/map?select=moss-notes.test"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +136,7 @@ def test_a_search_on_the_map_finds_and_selects_by_keyboard(face: Watched) -> Non
     face.until("globalThis.sumiRippleMap")
     page.keyboard.press("/")
     page.keyboard.type("ferry")
-    assert page.inner_text("#results").split() == ["tired-ferry.test"]
+    assert page.inner_text("#results").splitlines() == ["tired-ferry.test", "Look among all domains"]
     page.keyboard.press("Enter")
     assert page.inner_text("#panel-title") == "tired-ferry.test"
     page.select_option("#class", "quality")
@@ -185,12 +192,22 @@ def test_a_crawl_is_watched_paused_resumed_and_seen_to_its_end(face: Watched, de
     page.wait_for_selector("text=Run 1 is complete")
     run = demo.crawl()
     try:
+        face.until(
+            "Number(document.querySelector(\"a.figure[href='/pages?state=queued&run=2'] .value\")?.innerText) > 0"
+        )
         page.click("#do-pause")
         page.wait_for_selector("text=Run 2 is paused")
+        page.wait_for_selector("#waiting >> text=crawl is paused")
+        assert page.inner_text("#states h2") == "Pages by state run 2", "the figures are those of the run under way"
         page.click("#do-resume")
+        page.focus("a.figure >> nth=1")
         page.wait_for_selector("text=Run 2 is complete")
+        assert page.evaluate("document.activeElement.innerText.startsWith('crawled')"), (
+            "figures change, the focus stays"
+        )
         assert int(page.inner_text("a.figure[href='/pages?state=processed'] .value")) > 50
     finally:
+        (demo.workspace / "pause").unlink(missing_ok=True)
         words, _ = run.communicate(timeout=120)
     assert run.returncode == 0, words
     page = face.open("/diff?before=1&after=2")
@@ -200,6 +217,101 @@ def test_a_crawl_is_watched_paused_resumed_and_seen_to_its_end(face: Watched, de
     assert "Run 2 compared with run 1" in page.inner_text("#map-title")
     page = face.open("/runs")
     assert "#2" in page.inner_text("main") and "#1" in page.inner_text("main")
+
+
+def test_every_page_that_has_a_link_to_mend_is_listed(face: Watched) -> None:
+    page = face.open("/curation")
+    page.click("#broken a[href^='/referrers'] >> nth=0")
+    page.wait_for_selector("text=Pages that link to one page")
+    page.wait_for_selector("table tbody tr")
+    assert "Only those of paper.press-garden.test" in page.inner_text("main")
+    assert page.get_attribute("a[download]", "href") == page.url.replace(face.base, "").replace(
+        "/referrers?", "/api/export/referrers.csv?"
+    )
+
+
+def test_note_and_tags_of_an_entry_are_changed_and_filter_the_map(face: Watched, demo: Demo) -> None:
+    before = demo.config.read_bytes()
+    page = face.open("/map?select=tea-almanac.test")
+    page.click("#panel >> text=Note and tags")
+    page.wait_for_selector("#preview li")
+    page.fill("dialog input[name=tags]", "leaf, pot")
+    page.wait_for_selector("#preview >> text=tags: none → leaf, pot")
+    page.click("dialog button[type=submit]")
+    face.until("!document.getElementById('tag').parentElement.hidden")
+    page.select_option("#tag", "leaf")
+    face.until("document.getElementById('map-counts').innerText.includes('1 pass the filters')")
+    page = face.open(page.url.replace(face.base, ""))
+    assert page.input_value("#tag") == "leaf", "the address remembers the filters"
+    page = face.open("/curation")
+    page.click("button[aria-label='Undo note tea-almanac.test']")
+    page.wait_for_selector("text=Nothing has been decided yet.")
+    assert demo.config.read_bytes() == before
+
+
+def test_a_page_can_be_walked_by_keyboard_alone(face: Watched) -> None:
+    """Every stop has a name and a visible ring; the first leads past the bar."""
+    page = face.open("/")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    stops = []
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        name, ring = page.evaluate(
+            "(() => { const at = document.activeElement, style = getComputedStyle(at);"
+            " return [at === document.body ? null : at.ariaLabel || at.innerText, style.outlineStyle]; })()"
+        )
+        if name is None:
+            break
+        assert name and ring == "solid"
+        stops.append(name)
+    assert any(name.startswith("crawled") for name in stops) and "API" in stops
+
+
+def test_figures_come_without_a_stream_too(chromium: Any, signed_in: tuple[str, dict[str, Any]]) -> None:
+    base, state = signed_in
+    context = chromium.new_context(storage_state={name: state[name] for name in ("cookies", "origins")})
+    context.route("**/api/stream", lambda route: route.abort())
+    watched = Watched(context, base)
+    page = watched.open("/")
+    page.wait_for_selector("#is-live.is-good")
+    assert page.inner_text("h1").startswith("Run")
+    context.close()
+
+
+def test_what_is_not_there_or_goes_wrong_is_said_in_words(chromium: Any, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(CONFIG)
+    with served(tmp_path) as server:
+        context = chromium.new_context(storage_state={"cookies": [_cookie(server)], "origins": []})
+        watched = Watched(context, server.base)
+        assert "No run yet" in watched.open("/").inner_text("main")
+        assert watched.complaints == [], "that there is no map yet is no error"
+        for path in ("/map", "/pages", "/domains", "/curation", "/runs", "/run"):
+            watched.open(path)
+            watched.until("/nothing has been crawled|no map/i.test(document.getElementById('main').innerText)")
+        context.route("**/api/log", lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, json={}))
+        page = watched.page
+        page.goto(f"{server.base}/log")
+        page.wait_for_selector("text=This page goes on by itself")
+        context.unroute("**/api/log")
+        page.wait_for_selector("text=What was changed through this face")
+        context.route("**/api/log", lambda route: route.fulfill(status=500, json={"detail": "it broke"}))
+        assert "it broke" in watched.open("/log").inner_text("[role=alert]")
+        context.close()
+
+
+@pytest.mark.skipif(not BUILT.exists(), reason="the WebGL renderer is not built: `make web`")
+def test_the_webgl_renderer_draws_and_selects_like_the_canvas(face: Watched) -> None:
+    page = face.open("/map?renderer=sigma&select=moss-notes.test")
+    page.wait_for_selector(".sigma-ground canvas")
+    assert page.inner_text("#panel-title") == "moss-notes.test"
+    page.fill("#search", "ferry")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#panel-title") == "tired-ferry.test"
+    page = face.open("/map?level=communities&renderer=sigma")
+    face.until("sumiRippleLevel.level === 'communities'")
+    face.complaints = [each for each in face.complaints if not each.startswith("warning: [")]  # of a software WebGL
 
 
 def hostile_map(folder: Path) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from functools import partial
 from typing import Any
 
 import pytest
 
+from crawler.model.records import Job
 from crawler.model.states import ERRORS
 from reporter import candidate_views
 from reporter.candidates import candidates
@@ -124,13 +126,66 @@ def test_levels_of_the_map_have_nodes_and_links(ask: Any, level: str) -> None:
 
 def test_tables_are_csv_that_no_spreadsheet_runs(face: Served) -> None:
     get = partial(face.get, token=face.token(Role.USER))
-    for name in ("pages", "domains", "candidates", "dead-links", "unreachable-links", "moved-links"):
-        answer = get(f"/api/export/{name}.csv")
+    names = ("pages", "domains", "candidates", "dead-links", "unreachable-links", "moved-links", "links-to-mend")
+    for name in (*names, "runs", "waiting", "referrers"):
+        answer = get(f"/api/export/{name}.csv?url=https://q.test/gone")
         assert answer.headers["Content-Type"].startswith("text/csv")
         assert "attachment" in answer.headers["Content-Disposition"]
         for row in csv.reader(io.StringIO(answer.text)):
             assert not [cell for cell in row if cell.startswith(("=", "+", "@"))]
     assert get("/api/export/map.gexf").text.startswith("<?xml")
+
+
+def test_every_page_that_links_to_a_page_is_listed_in_parts_and_as_csv(ask: Any, face: Served) -> None:
+    gone = "/api/pages/referrers?url=https://q.test/gone"
+    everyone = ask(gone)["referrers"]
+    assert [row["url"] for row in everyone] == ["https://q.test/", "https://q.test/about", "https://blog.wild.test/"]
+    part = ask(f"{gone}&limit=2&after=1")
+    assert (part["referrers"], part["next"]) == (everyone[1:], None)
+    assert ask(f"{gone}&limit=1")["next"] == 1
+    assert ask(f"{gone}&from=blog.wild.test")["referrers"] == everyone[2:]
+    get = partial(face.get, token=face.token(Role.USER))
+    listed = get("/api/export/referrers.csv?url=https://q.test/gone&from=q.test").text.splitlines()
+    assert [line.partition(",")[0] for line in listed] == ["url", "https://q.test/", "https://q.test/about"]
+    mend = list(csv.reader(io.StringIO(get("/api/export/links-to-mend.csv").text)))
+    of_gone = [row[2] for row in mend if row[3] == "https://q.test/gone"]
+    assert sorted(of_gone) == sorted(row["url"] for row in everyone) and mend[0] == ["kind", "domain", "page", "link"]
+    assert ask("/api/pages/referrers?url=https://q.test/nowhere", 404)["type"] == "/problems/not-on-map"
+
+
+@pytest.mark.parametrize(
+    ("table", "query"), [("pages", "state=errors"), ("pages", "q=title"), ("domains", "class=quality")]
+)
+def test_a_table_as_csv_passes_the_same_filters_as_the_list(ask: Any, face: Served, table: str, query: str) -> None:
+    listed = ask(f"/api/{table}?limit=500&{query}")[table]
+    text = face.get(f"/api/export/{table}.csv?{query}", token=face.token(Role.USER)).text
+    name = {"pages": "url", "domains": "domain"}[table]
+    assert [row[name] for row in csv.DictReader(io.StringIO(text))] == [row[name] for row in listed] != []
+
+
+def test_domains_that_wait_and_that_are_closed_are_told_with_the_reason(fresh: Served) -> None:
+    with sqlite3.connect(fresh.face.database) as db:
+        db.execute("UPDATE domain_states SET closed_reason = 'request-limit' WHERE domain = 'friend.test'")
+        db.execute(
+            "INSERT INTO frontier (page_id, priority, added_at, domain_id)"
+            " SELECT id, 0, '', domain_id FROM pages WHERE url = 'https://q.test/about'"
+        )
+    workspace = fresh.face.workspace
+    workspace.prepare()
+    for domain in ("q.test", "idle.test"):
+        workspace.job_writer().write(domain, [Job(1, f"https://{domain}/about", f"https://{domain}/about", domain)])
+    token = fresh.token(Role.USER)
+    found = fresh.get("/api/frontier/waiting", token=token).json()
+    assert [(row["domain"], row["reason"], row["pages"]) for row in found["domains"]] == [("q.test", "turn", 1)]
+    assert (found["total"], found["reasons"], found["closed"]) == (
+        1,
+        {"turn": 1},
+        {"rate-limited": 1, "request-limit": 2},
+    )
+    assert found["words"]["request-limit"] == "its budget of requests is used up"
+    assert fresh.get("/api/frontier/waiting?reason=breaker", token=token).json()["domains"] == []
+    closed = fresh.get("/api/domains?closed=true&reason=request-limit", token=token).json()["domains"]
+    assert [row["domain"] for row in closed] == ["busy.test", "friend.test"]
 
 
 def test_a_face_without_a_map_says_that_nothing_was_crawled(tmp_path: Any) -> None:

@@ -14,6 +14,7 @@ from tests.reporter.web.serving import Served
 SAMPLES = {"domain": "q.test", "run": "1", "file": "domains.csv", "path": "none.js", "page": "none", "number": "7"}
 QUERIES = {
     "/api/explain": "?url=https://q.test/",
+    "/api/pages/referrers": "?url=https://q.test/",
     "/api/graph/links": "?from=q.test&to=q.test",
     "/api/pages/content": "?url=https://q.test/",
     "/api/admin/pages/preview": "?domain=q.test",
