@@ -51,6 +51,8 @@ class GuessUpdater:
 
     def note_page(self, page: MapPage) -> None:
         """The run has just met this page."""
+        if not (self._notes_lists or self._notes_archives):
+            return
         if is_out_of_scope(page.trap) or page.domain.is_listed:
             return
         is_quality = page.klass is DomainClass.QUALITY

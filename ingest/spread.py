@@ -54,11 +54,16 @@ class DepthSpread:
                         self._spreading[number] = None
                     continue
             whole.append(number)
+        merged: dict[int, tuple[int, int, int | None]] = {}  # reach → reach with this path, its number, its least depth
         for page in self._store.pages(whole):
             # With its first path a page also gets the reach of lying inside quality entries.
-            reach = distances.merge(page.reach or page.pin, arriving)
-            if reach != page.reach:
-                self._reach(page, reach)
+            known = page.reach or page.pin
+            found = merged.get(known)
+            if found is None:
+                reach = distances.merge(known, arriving)
+                found = merged[known] = reach, index.reach_number(reach), distances.nearest(reach)
+            if found[0] != page.reach:
+                self._reach(page, *found)
         self._store.flush_moves()
 
     def reach_unlinked(self, numbers: Sequence[int], origin: Origin, run: int) -> None:
@@ -83,11 +88,11 @@ class DepthSpread:
             if self._decider.let_in(page) and page.visited is None:
                 self._open_if_held(page)
 
-    def _reach(self, page: MapPage, reach: int) -> None:
+    def _reach(self, page: MapPage, reach: int, reach_number: int, nearest: int | None) -> None:
         """Set the page's depths."""
-        was_past_redirect_limit = self._decider.is_past_redirect_limit(page)
-        self._store.set_reach(page, reach)
-        nearest = self._distances.nearest(reach)
+        was_past_redirect_limit = page.reach and self._decider.is_past_redirect_limit(page)
+        page.reach = reach
+        self._index.reaches[page.id] = reach_number
         if page.domain.is_listed:  # its state stays, however near it is
             page.depth = nearest
             self._store.touch(page)
@@ -100,7 +105,7 @@ class DepthSpread:
             self._decider.judge_redirects(page)  # the chains that end here are no longer too long
         if page.visited is not None:
             self._spreading[page.id] = None
-        else:
+        elif self._held.hashes:
             self._open_if_held(page)
 
     def _open_if_held(self, page: MapPage) -> None:

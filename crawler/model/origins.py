@@ -15,10 +15,9 @@ class Origin(StrEnum):
     SPECULATED = "speculated"
     ORDERED = "ordered"  # a person asked for it
 
-    @property
-    def is_linked(self) -> bool:
-        """Did the crawl start here, or does a link lead here?"""
-        return self in (Origin.SEED, Origin.LINKED)
+    def __init__(self, value: str) -> None:
+        # Did the crawl start here, or does a link lead here? (Once a member: it is asked for with every page.)
+        self.is_linked = value in ("seed", "linked")
 
 
 _ORDER = list(Origin)

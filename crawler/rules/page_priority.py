@@ -27,7 +27,7 @@ DEEP = 5  # the least depth that is deep
 _LEVEL_BITS = 32  # where the level is written, if it decides before the depth
 KIND_BITS = 3
 OUTSIDE = 4  # the bit of pages outside of quality domains
-_DIGITS = frozenset("0123456789")
+_may_be_listing = re.compile("[0-9]|rchive").search
 _ARCHIVE = re.compile(r"/(?:archives?|(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2]))?)/?(?:\?|\Z)", re.IGNORECASE)
 
 
@@ -48,7 +48,7 @@ class Level(IntEnum):
 def kind_of(key: str, domain: str, *, is_seed: bool = False) -> PageKind:
     if is_seed or len(key) == len(domain) + 9:  # https:// and a slash
         return PageKind.FRONT
-    if _DIGITS.isdisjoint(key) and "rchive" not in key:
+    if _may_be_listing(key, len(domain) + 8) is None:  # nothing after the host
         return PageKind.CONTENT
     return PageKind.LISTING if _ARCHIVE.search(key) or number_in(key) is not None else PageKind.CONTENT
 

@@ -30,7 +30,10 @@ from crawler.workspace.opening import open_workspace
 
 log = logging.getLogger("sumi.supervisor")
 
-_MODULES = ["crawler.supervise.stage_process", "crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"]
+_MODULES = [
+    *("crawler.supervise.stage_process", "crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"),
+    "crawler.supervise.forked_memory",  # last
+]
 _WATCH_EVERY = 1.0  # seconds between a stage's looks at its fork server
 # Blocked in the fork server, and in a stage until it has left the terminal's foreground.
 _BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}

@@ -89,7 +89,7 @@ class _Stage:
         return self.child is None and not self.is_over and not self.is_parked
 
 
-@dataclass
+@dataclass(repr=False)  # `signal.signal` makes the text of every handler, and so of the whole config
 class Supervisor:
     """Keeps stages alive. `run` returns when all of them have ended.
 

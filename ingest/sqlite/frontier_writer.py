@@ -15,17 +15,16 @@ from typing import Any
 import orjson
 
 from crawler.database.format import NOT_DUE_TURN
-from crawler.database.ids import pairs_of
+from crawler.database.ids import PAIR_BITS, PAIR_LOW, pairs_of
 from crawler.model.settings import Config, RevisitSettings
 from crawler.model.states import ERRORS, PageState
 from crawler.rules.page_rules import CAP_REACHED
 from crawler.rules.subdomains import is_subdomain_family, is_under
 from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
-from ingest.memory.map_rows import MapDomain
 from ingest.memory.waiting_counts import WaitingCounts
 from ingest.rules.page_state import CLOSED_AS, CLOSING_ERRORS
-from ingest.sqlite.schema import json_list
+from ingest.sqlite.schema import id_lists, json_list
 
 _QUEUED = PageState.QUEUED
 _CLOSING_ERRORS = orjson.dumps(CLOSING_ERRORS).decode()
@@ -41,6 +40,14 @@ _TURN = f"""
      ELSE 1 + visited_run END
 """
 _UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
+_INTO_FRONTIER = "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id, turn) "
+_FRESH = (  # nothing of a new page has to be read
+    f"SELECT value & {PAIR_LOW}, value & {PAIR_LOW}, :rank, :at, value >> {PAIR_BITS}, 0 FROM json_each(:pairs)"
+)
+_KNOWN = (
+    "SELECT pages.id, pages.id, :rank, :at, domain_id, {turn} FROM json_each(:pairs) AS wanted"
+    f" CROSS JOIN pages ON pages.id = wanted.value & {PAIR_LOW}"
+)
 
 
 def _turn(settings: RevisitSettings) -> str:
@@ -66,7 +73,8 @@ class FrontierWriter:
         return len(domains)
 
     def write(self, done: Changes, run: int) -> None:
-        added: dict[int, list[tuple[int, int]]] = {}  # priority → (domain, page): in the order of the index
+        fresh: dict[int, list[int]] = {}  # priority → domain and page of new pages
+        added: dict[int, list[int]] = {}  # the same of pages that were known before
         moved: dict[int, list[int]] = {}
         gone: list[int] = []
         for page in [*done.new_pages, *done.pages.values()]:
@@ -76,7 +84,8 @@ class FrontierWriter:
             if is_queued:
                 rank = page.priority(by_level=self._by_level)
                 if not was_queued:
-                    added.setdefault(rank, []).append((page.domain.id, page.id))
+                    places = fresh if page.stored_state is None else added
+                    places.setdefault(rank, []).append(page.domain.id << PAIR_BITS | page.id)
                 elif rank != page.stored_priority:
                     moved.setdefault(rank, []).append(page.id)
                 page.stored_priority = rank
@@ -88,23 +97,22 @@ class FrontierWriter:
         for rank, numbers in moved.items():
             sql = f"UPDATE OR ROLLBACK frontier SET priority = ? WHERE id IN {listed}"
             self._db.execute(sql, (rank, json_list(numbers)))
-        for rank, places in added.items():
-            joined = self._db.execute(
-                "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id, turn)"
-                f" SELECT pages.id, pages.id, :rank, :at, domain_id, {self._turn} FROM json_each(:pages) AS wanted"
-                " CROSS JOIN pages ON pages.id = wanted.value",
-                {
-                    "rank": rank,
-                    "at": done.latest or now_text(),
-                    "pages": json_list([number for _, number in sorted(places)]),
-                    "run": run,
-                },
-            )
-            self._counts["frontier"] += joined.rowcount
-            if joined.rowcount == len(places):
-                self.waiting.add(number for number, _ in places)
-            else:
-                self.waiting.forget()
+        at = done.latest or now_text()
+        for rank, pairs in fresh.items():
+            self._add(_FRESH, pairs, {"rank": rank, "at": at})
+        known = _KNOWN.format(turn=self._turn)
+        for rank, pairs in added.items():
+            self._add(known, pairs, {"rank": rank, "at": at, "run": run})
+
+    def _add(self, sql: str, pairs: list[int], parameters: dict[str, Any]) -> None:
+        """Add rows for these pages, each with its domain: in the order of the index."""
+        pairs.sort()
+        joined = self._db.execute(_INTO_FRONTIER + sql, {**parameters, "pairs": json_list(pairs)})
+        self._counts["frontier"] += joined.rowcount
+        if joined.rowcount == len(pairs):
+            self.waiting.add(pair >> PAIR_BITS for pair in pairs)
+        else:
+            self.waiting.forget()
 
     def write_closures(self, done: Changes, run: int) -> None:
         """Close domains and families: all pages that wait in them end, however many, without being loaded. Sitemaps
@@ -120,8 +128,13 @@ class FrontierWriter:
                 self._close_cap(done, family, run)
             else:
                 self._close_family(done, family, run)
+        closed: dict[str, list[int]] = {}  # reason → domains
         for domain in done.closed_domains.values():
-            self._close_domain(done, domain, run)
+            assert domain.closed is not None
+            closed.setdefault(domain.closed, []).append(domain.id)
+        self._drop_sitemaps(list(done.closed_domains))
+        for reason, domains in closed.items():
+            self._close_domains(done, reason, domains, run)
 
     def _close_family(self, done: Changes, closed: ClosedFamily, run: int) -> None:
         spare = orjson.dumps(closed.spare).decode()
@@ -204,25 +217,40 @@ class FrontierWriter:
         )
         self._counts["frontier"] -= gone.rowcount
 
-    def _close_domain(self, done: Changes, domain: MapDomain, run: int) -> None:
-        assert domain.closed is not None
-        state, error = CLOSED_AS[domain.closed]
-        self._drop_sitemaps([domain.id])
-        waiting = [row[0] for row in self._db.execute("SELECT id FROM frontier WHERE domain_id = ?", (domain.id,))]
+    def _close_domains(self, done: Changes, reason: str, domains: list[int], run: int) -> None:
+        """End the waiting pages of these domains. Together: pages that lie side by side are written once."""
+        state, error = CLOSED_AS[reason]
+        closed = json_list(domains)
+        listed = "domain_id IN (SELECT value FROM json_each(?))"
+        rows = self._db.execute(f"SELECT id, domain_id FROM frontier WHERE {listed}", (closed,)).fetchall()
+        waiting = sorted([number for number, _ in rows])
         done.closed_pages += waiting
-        self._db.execute(
-            "UPDATE OR ROLLBACK pages SET state = ?, error_message = ? WHERE id IN (SELECT value FROM json_each(?))",
-            (state.value, error, json_list(sorted(waiting))),
+        for pages in id_lists(waiting):
+            self._db.execute(
+                "UPDATE OR ROLLBACK pages SET state = ?, error_message = ?"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (state.value, error, pages),
+            )
+        if reason == "request-limit":
+            sql = "UPDATE domain_states SET cut_run = ? WHERE id IN (SELECT value FROM json_each(?))"
+            self._db.execute(sql, (run, closed))
+        is_all = (
+            len(waiting) == self._counts["frontier"]
+            and not self._db.execute(
+                "SELECT 1 FROM frontier WHERE domain_id NOT IN (SELECT value FROM json_each(?)) LIMIT 1", (closed,)
+            ).fetchone()
         )
-        if domain.closed == "request-limit":
-            self._db.execute("UPDATE domain_states SET cut_run = ? WHERE id = ?", (run, domain.id))
-        self._db.execute("DELETE FROM frontier WHERE domain_id = ?", (domain.id,))
-        self.waiting.add([domain.id] * len(waiting), -1)
+        if is_all:
+            self._db.execute("DELETE FROM frontier")  # as a whole, which costs nothing
+        else:
+            self._db.execute(f"DELETE FROM frontier WHERE {listed}", (closed,))
+        self.waiting.add([number for _, number in rows], -1)
         self._counts["frontier"] -= len(waiting)
         self._counts["errors"] += len(waiting) if state in ERRORS else 0
-        if domain.id in done.closed_harder:
-            self._db.execute(
-                f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain AND {_UNVISITED}"
-                " AND error_message IN (SELECT value FROM json_each(:texts))",
-                {"state": state.value, "error": error, "domain": domain.id, "run": run, "texts": _CLOSING_ERRORS},
-            )
+        for number in domains:
+            if number in done.closed_harder:
+                self._db.execute(
+                    f"UPDATE pages SET state = :state, error_message = :error WHERE domain_id = :domain"
+                    f" AND {_UNVISITED} AND error_message IN (SELECT value FROM json_each(:texts))",
+                    {"state": state.value, "error": error, "domain": number, "run": run, "texts": _CLOSING_ERRORS},
+                )

@@ -289,7 +289,7 @@ class Store:
     def best_work(self, done: Changes) -> dict[str, int]:
         """Domain → priority of the best page among those that this commit queued or moved up."""
         ranks = [
-            (page.domain.name, page.priority(by_level=self._by_level))
+            (page.domain.name, page.stored_priority)
             for page in [*done.new_pages, *done.pages.values()]
             if page.state is _QUEUED
         ]
@@ -363,10 +363,6 @@ class Store:
         """A page's reach as it is now."""
         kept = self.index.reaches[number]
         return self.index.values[kept] if kept else self.page(number).reach
-
-    def set_reach(self, page: MapPage, reach: int) -> None:
-        page.reach = reach
-        self.index.reaches[page.id] = self.index.reach_number(reach)
 
     def move(self, number: int, reach: int) -> None:
         """A page that is not loaded has this reach (by its number) now, and nothing else of it changes."""

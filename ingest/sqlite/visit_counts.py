@@ -53,7 +53,7 @@ def prepare_counts(db: sqlite3.Connection) -> None:
 def write_counts(db: sqlite3.Connection, done: Changes) -> None:
     """Add the visits of a batch."""
     counts: Counter[tuple[int, str, str]] = Counter()
-    for page in (*done.new_pages, *done.pages.values()):
+    for page in done.done:
         result = page.visit
         if result is None:
             continue
