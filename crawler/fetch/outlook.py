@@ -113,6 +113,7 @@ class Outlook:
             "asked_ns": self.asked_ns,
             "asked_names_ns": self.asked_names_ns,
             "failing_since_ns": self._evidence.failing_since_ns,
+            "failing_domains": self._evidence.failing_domains,
             "last_success_ns": self._evidence.last_success_ns,
             "good_hosts": list(self._evidence.good_hosts),
             "withheld": self.withheld,

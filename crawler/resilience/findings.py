@@ -85,9 +85,13 @@ def little_memory(free: int) -> Finding:
     )
 
 
-def nothing_to_ask(seconds: float) -> Finding:
+def nothing_to_ask(seconds: float, more: int) -> Finding:
+    """`more`: pauses that may follow this one before the failures are believed."""
+    again = f"in {seconds:,.0f} s and believed then"
+    if more:
+        again = f"every {seconds:,.0f} s, {more + 1} times at the most, and believed then"
     return Finding(
         "unknown",
         "requests fail, and no host has answered yet that could tell whether it is this machine's network; the visits "
-        f"are made again in {seconds:,.0f} s and believed then. Name a host that always answers in [resilience] probe",
+        f"are made again {again}. Name a host that always answers in [resilience] probe",
     )

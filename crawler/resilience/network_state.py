@@ -34,7 +34,7 @@ class NetworkState:
     run: int = 0
     hosts: tuple[str, ...] = ()
     earlier_hosts: tuple[str, ...] = ()
-    has_guessed: bool = False  # nothing was there to ask, and a pause was made once because of that
+    guesses: int = 0  # pauses that were made because nothing was there to ask
     boot: str = ""
 
     def was_out(self, started_ns: int) -> bool:

@@ -72,9 +72,14 @@ class Evidence:
         self.failing_since_ns = 0
 
     @property
+    def failing_domains(self) -> int:
+        """Different domains that failed in a row, none succeeding in between."""
+        return len(self._failing)
+
+    @property
     def is_suspicious(self) -> bool:
         """Have requests to so many different domains failed in a row, and none succeeded?"""
-        return len(self._failing) >= self._threshold
+        return self.failing_domains >= self._threshold
 
     def has_witnesses(self, failed: Interval) -> bool:
         """Did other requests succeed just before (or during) and just after this one?

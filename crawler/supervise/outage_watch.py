@@ -29,6 +29,7 @@ log = logging.getLogger("sumi.supervisor")
 MOST_HOSTS = 16  # that answered, remembered for the probe
 SAVE_HOSTS_EVERY = 5.0  # seconds
 MERGE_NS = 60_000_000_000  # outages closer to each other than this are one
+MOST_GUESSES = 10  # pauses where nothing has answered yet and `suspicion` domains or more fail
 
 ProbeAll = Callable[[Sequence[str]], list[Probed]]
 
@@ -62,12 +63,15 @@ class OutageWatch:
         self._asked_ns = 0
         self._failing_since_ns = 0
         self._waiting_since_ns = 0
+        self._failing_domains = 0  # the most that failed together since the run began, or since an answer
 
     def step(self) -> bool:
         """One look. True: the network has been out for as long as the config allows."""
         stages = [stage for stage in observe(self._workspace, with_locks=False).stages if stage.stage == "fetcher"]
         fetchers = [stage for stage in stages if stage.is_running]
         self._learn_hosts(fetchers)
+        failing = sum(_number(stage, "failing_domains") for stage in fetchers)
+        self._failing_domains = max(failing, 0 if self._hosts else self._failing_domains)
         if self.state.is_waiting:
             return self._wait_on()
         if self._thread is not None:
@@ -155,15 +159,17 @@ class OutageWatch:
         self._change(asked_ns=max(asked_ns, self.state.asked_ns), proof_ns=proof_ns, names_proof_ns=names)
 
     def _guess(self, asked_ns: int) -> None:
-        """There is nothing to ask. Wait once; from then on failures are believed."""
-        if self.state.has_guessed:
+        """There is nothing to ask. Wait once, or several times where many domains fail; then failures are believed."""
+        guesses = self.state.guesses + 1
+        most = MOST_GUESSES if self._failing_domains >= self._settings.suspicion else 1
+        if guesses > most:
             self._answer(asked_ns, time.monotonic_ns(), are_names_proved=True)
         else:
-            self._begin_waiting([findings.nothing_to_ask(self._settings.probe_every)], has_guessed=True)
+            self._begin_waiting([findings.nothing_to_ask(self._settings.probe_every, most - guesses)], guesses)
 
     # -- waiting -------------------------------------------------------------------------------------
 
-    def _begin_waiting(self, why: list[Finding], *, has_guessed: bool = False) -> None:
+    def _begin_waiting(self, why: list[Finding], guesses: int = 0) -> None:
         now = time.monotonic_ns()
         found = [*why, *self.diagnose()]
         begins = self._failing_since_ns
@@ -180,7 +186,7 @@ class OutageWatch:
             out_until_ns=0,
             since=now_text(),
             findings=tuple(str(finding) for finding in found),
-            has_guessed=has_guessed or self.state.has_guessed,
+            guesses=guesses or self.state.guesses,
         )
         self._probe_ns = now
 
@@ -217,7 +223,8 @@ class OutageWatch:
         if run and run != self.state.run:
             earlier = tuple(self._hosts) if len(_domains_of(self._hosts)) > 1 else ()
             self._hosts = {}
-            self._change(run=run, hosts=(), earlier_hosts=earlier, has_guessed=False)
+            self._failing_domains = 0
+            self._change(run=run, hosts=(), earlier_hosts=earlier, guesses=0)
         for stage in fetchers:
             for host in stage.facts.get("good_hosts") or ():
                 if isinstance(host, str) and _number(stage, "run") == self.state.run and host not in self._hosts:

@@ -7,7 +7,7 @@ import pytest
 from crawler.resilience.network_state import NetworkState, dump, read
 
 STATE = NetworkState(
-    *(True, 1, 2, 2, 3, 4, "2026-01-01T00:00:00Z", ("network: …",), 7, ("a.test",), ("b.test", "c.test"), True, "boot")
+    *(True, 1, 2, 2, 3, 4, "2026-01-01T00:00:00Z", ("network: …",), 7, ("a.test",), ("b.test", "c.test"), 1, "boot")
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 from crawler.model.settings import Config, OutputSettings, ResilienceSettings
 from crawler.net.probe import Probed
 from crawler.resilience import network_state
-from crawler.supervise.outage_watch import OutageWatch
+from crawler.supervise.outage_watch import MOST_GUESSES, OutageWatch
 from crawler.workspace.clock import boot_id, now_text
 from crawler.workspace.files.file_workspace import FileWorkspace
 
@@ -150,6 +150,25 @@ def test_with_nothing_to_ask_it_waits_once_and_believes_then(tmp_path: Path) -> 
     bench.watch.step()
     assert not bench.told.is_waiting and bench.told.proof_ns > second
     assert bench.asked == []
+
+
+def test_with_nothing_to_ask_and_many_failing_domains_it_waits_several_times_and_not_for_ever(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.ask(failing_domains=2)
+    bench.beat("fetcher-02", failing_domains=3)
+    bench.watch.step()
+    assert f", {MOST_GUESSES} times at the most," in bench.told.findings[0]
+    bench.beat("fetcher-02")
+    for _ in range(MOST_GUESSES - 1):
+        bench.watch.step()
+        assert not bench.told.is_waiting
+        bench.ask(failing_domains=1)  # the others have not failed yet
+        bench.watch.step()
+        assert bench.told.is_waiting
+    bench.watch.step()
+    last = bench.ask(failing_domains=5)
+    bench.watch.step()
+    assert not bench.told.is_waiting and bench.told.proof_ns > last
 
 
 def test_hosts_are_known_after_a_restart_and_asked_in_the_next_run_until_one_answers(tmp_path: Path) -> None:
