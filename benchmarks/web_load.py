@@ -145,7 +145,7 @@ def measure(folder: Path, given: argparse.Namespace) -> int:
     size = (folder / "sumi-ripple.db").stat().st_size / 2**30
     print(f"made a map of {given.pages:,} pages in {time.monotonic() - began:.0f} s, {size:.1f} GiB", flush=True)
     loaded = load(config)
-    accounts = WebAccounts(open_workspace(loaded.workspace), loaded.workspace)
+    accounts = WebAccounts(open_workspace(loaded), loaded.workspace)
     tokens = []
     for number in range(given.clients):
         accounts.add(f"client-{number}", Role.ADMIN, "a password for the benchmark")

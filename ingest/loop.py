@@ -27,7 +27,7 @@ from crawler.model.settings import Config
 from crawler.resilience.stalls import Work
 from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.atomic import free_bytes
-from crawler.workspace.control import StageControl
+from crawler.workspace.control import StageControl, wait_for_role
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
@@ -69,7 +69,7 @@ class Ingest:
 
     def __init__(self, config: Config, control: StageControl) -> None:
         self.config = config
-        self.workspace = open_workspace(config.workspace)
+        self.workspace = open_workspace(config)
         self.control = control
         self.rebuilt: Rebuilt | None = None
         self.store = self._open_store()
@@ -425,9 +425,12 @@ def run_ingest(
 
     `on_control` gets the control of a stage in a thread, in place of signals.
     """
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
-    role = workspace.take_role("ingest")
+    is_alone = not is_supervised and not drain and on_control is None
+    role = wait_for_role(workspace, "ingest") if config.engine.url and is_alone else workspace.take_role("ingest")
+    if role is None:
+        return 0
     control = StageControl(workspace, "ingest", is_supervised=is_supervised)
     (on_control or StageControl.install_signals)(control)
     try:

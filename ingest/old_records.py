@@ -32,7 +32,7 @@ def prune_records(config: Config, roll_up: RollUp, now: float | None = None) -> 
     if not limit or not config.output.database_path.is_file():
         return Pruning()
     before = date_of(str((time.time() if now is None else now) - limit))
-    sizes = [len(line) for line in _lines_before(open_workspace(config.workspace).logs.file(METADATA), before)]
+    sizes = [len(line) for line in _lines_before(open_workspace(config).logs.file(METADATA), before)]
     if not sizes:
         return Pruning()
     words = f"{counted(len(sizes), 'line')} of {METADATA} from before {before}"
@@ -41,7 +41,7 @@ def prune_records(config: Config, roll_up: RollUp, now: float | None = None) -> 
 
 
 def _remove(config: Config, roll_up: RollUp, before: str) -> None:
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     role = workspace.take_role("ingest")
     try:
         replaced = ReplacedLog(config.output.database_path, workspace.logs)

@@ -29,7 +29,7 @@ def prune_results(config: Config, roll_up: RollUp, *, is_named: bool) -> Pruning
     except MapError:
         return Pruning()
     keep_from = runs[-1].number - keep + 1 if runs else 0
-    results = open_workspace(config.workspace).results
+    results = open_workspace(config).results
     segments = old_segments(results, keep_from) if keep_from > 1 else []
     if not segments:
         return Pruning()
@@ -43,7 +43,7 @@ def prune_results(config: Config, roll_up: RollUp, *, is_named: bool) -> Pruning
 
 def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tuple[str, int]]) -> None:
     """The map says first that they are gone: a cut in between leaves segments that the next prune removes."""
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     role = workspace.take_role("ingest")
     try:
         note_results_kept_from(config.output.database_path, keep_from)
@@ -57,4 +57,4 @@ def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tupl
 
 
 def _daily_figures(config: Config, writer: str, number: int, source: str) -> bytes:
-    return visits_by_day(visits_of(open_workspace(config.workspace).results, writer, number), source)
+    return visits_by_day(visits_of(open_workspace(config).results, writer, number), source)

@@ -91,7 +91,7 @@ def replay(
     """
     if into.exists():
         raise ReplayError(f"{into} exists already; name a file that does not, replay never overwrites a map")
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.check_format()
     results = workspace.results
     writers = results.writers()
@@ -120,7 +120,7 @@ def rebuild(config: Config) -> Rebuilt:
     fresh = path.with_name(path.name + ".redrawn")
     fresh.unlink(missing_ok=True)
     try:
-        logs = redrawn_folder(open_workspace(config.workspace).logs)
+        logs = redrawn_folder(open_workspace(config).logs)
         report = replay(config, fresh, compare=path, logs=logs, is_redrawn=True)
     except ReplayError as problem:
         raise StoreError(

@@ -51,7 +51,7 @@ def map_of_run(config: Config, number: int, progress: Progress | None = None) ->
 
 def result_bytes(config: Config) -> int:
     """The size of all results: what building the map of a run has to read."""
-    results = open_workspace(config.workspace).results
+    results = open_workspace(config).results
     return sum(results.segment_bytes(writer, n) for writer in results.writers() for n in results.segments(writer))
 
 
@@ -59,7 +59,7 @@ def _fingerprint(config: Config, rules: Config, run: RecordedRun) -> str:
     """Another text for other rules, and for another run of the same number; of a run under way, for other results."""
     facts = [rules.map_hash, run.started_at, run.finished_at or "", run.status]
     if run.status != "completed":
-        results = open_workspace(config.workspace).results
+        results = open_workspace(config).results
         facts += [f"{writer} {results.end(writer)}" for writer in results.writers()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 

@@ -10,6 +10,7 @@ The shared server is started by the first test process that asks, and watched by
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import importlib.util
 import os
@@ -23,12 +24,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from crawler.engine.engine_connection import connect
+from crawler.engine.schemas import Schema, upgrade
 from tests.places import ROOT
 
 LEAST_VERSION = 15
@@ -154,8 +158,6 @@ class PostgresServer:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        import psycopg
-
         assert self._process is not None
         give_up = time.monotonic() + _START_SECONDS
         while True:
@@ -290,8 +292,6 @@ _shared = _Shared()
 @contextmanager
 def own_database(template: str = "template1") -> Iterator[str]:
     """The URL of a new, empty database on the shared server. Skips the test where there is no server."""
-    import psycopg
-
     try:
         url = _shared.join()
     except NoServer as problem:
@@ -303,6 +303,46 @@ def own_database(template: str = "template1") -> Iterator[str]:
             yield in_database(url, name)
         finally:
             admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+_own: list[str] = []  # the URL of this process's database, once it is made
+
+
+@contextmanager
+def clean_database(*schemas: Schema) -> Iterator[str]:
+    """The URL of a database with these schemas of ours in it, all empty. The same database for all tests of this
+    process, one at a time: making one takes a second. Skips the test where there is no server.
+    """
+    if not _own:
+        keeping = ExitStack()
+        _own.append(keeping.enter_context(own_database()))
+        atexit.register(keeping.close)
+    with connect(_own[0], "test") as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        wanted = {schema.name for schema in schemas}
+        for (name,) in admin.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'sumi%'").fetchall():
+            if name not in wanted:
+                admin.execute(f"DROP SCHEMA {name} CASCADE")
+        for schema in schemas:
+            _empty(admin, schema)
+    yield _own[0]
+
+
+def _empty(admin: psycopg.Connection[Any], schema: Schema) -> None:
+    """Empty the tables of a schema; a schema that is not there, or was changed, is made."""
+    found = admin.execute(
+        "SELECT relkind, relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'S')",
+        (schema.name,),
+    ).fetchall()
+    if not found:
+        upgrade(admin, schema)
+        return
+    tables = [f"DELETE FROM {schema.name}.{name}" for kind, name in found if kind == "r" and name != "schema_version"]
+    sequences = [f"ALTER SEQUENCE {schema.name}.{name} RESTART" for kind, name in found if kind == "S"]
+    admin.execute(";".join([*tables, *sequences]))
 
 
 def in_database(url: str, name: str) -> str:

@@ -33,6 +33,9 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.engine": {"crawler.model"},
     "crawler.workspace": {"crawler.model", "crawler.pace", "crawler.resilience"},
     "crawler.workspace.files": {"crawler.model", "crawler.pace", "crawler.workspace"},
+    "crawler.workspace.postgres": {
+        *("crawler.model", "crawler.pace", "crawler.engine", "crawler.workspace", "crawler.workspace.files"),
+    },
     "crawler.database": {"crawler.model", "crawler.workspace"},
     "crawler.config": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"),
@@ -116,7 +119,7 @@ ALLOWED: dict[str, set[str]] = {
 COMPOSES: dict[str, set[str]] = {
     "crawler.cli": {*ALLOWED},
     "crawler.supervise": {"crawler.schedule", "crawler.fetch", "ingest"},
-    "crawler.workspace": {"crawler.workspace.files"},
+    "crawler.workspace": {"crawler.workspace.files", "crawler.workspace.postgres", "crawler.engine"},
 }
 
 # Modules that say PURE in their docstrings, all of them and no others: no clock, no files, no network, no chance.
@@ -220,7 +223,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "parsel": ("crawler.visit",),
     "urllib3": ("crawler.hooks",),
     "requests": ("crawler.hooks",),
-    "psycopg": ("crawler.engine",),
+    "psycopg": ("crawler.engine", "crawler.workspace.postgres"),
     "redis": (),
     "tomlkit": ("crawler.config",),
     "typer": ("crawler.cli",),
@@ -234,7 +237,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "limits": ("reporter.web",),
     "argon2": ("reporter.web",),
 }
-SQL_ROOMS = ("crawler.database", "crawler.engine", "ingest.sqlite", "reporter.queries")
+SQL_ROOMS = ("crawler.database", "crawler.engine", "crawler.workspace.postgres", "ingest.sqlite", "reporter.queries")
 SQL = re.compile(
     r"\b(SELECT\b.*\bFROM|INSERT\s+(OR \w+ )?INTO|UPDATE\b.*\bSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b"
 )

@@ -63,7 +63,7 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     stage = stages[0] if stages else None
     if configs:
         config = load_config(Path(configs[0]), given)
-        return open_workspace(config.workspace), stage, config.output.database_path
+        return open_workspace(config), stage, config.output.database_path
     root = (given or Path("workspace")).absolute()
     if not open_workspace(root).exists():
         raise UsageError(f"there is no workspace at {root}; name another folder with --workspace, or a config file")

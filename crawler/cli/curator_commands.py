@@ -217,7 +217,7 @@ def _preview_lines(config: Config, progress: Progress | None) -> list[str]:
     from ingest.replay import replay
 
     database = config.output.database_path
-    if not database.exists() or not open_workspace(config.workspace).results.writers():
+    if not database.exists() or not open_workspace(config).results.writers():
         return ["Nothing has been crawled yet, so there is no map that it would change."]
     kept_from = results_kept_from(database)
     if kept_from is not None:

@@ -152,7 +152,7 @@ def _remove_all(config: Config, found: Pruning) -> None:
 
     if not found.removals:
         return
-    role = open_workspace(config.workspace).take_role("pruner")  # two would roll the same figures up
+    role = open_workspace(config).take_role("pruner")  # two would roll the same figures up
     try:
         for removal in found.removals:
             removal.remove()

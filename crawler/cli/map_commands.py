@@ -169,7 +169,7 @@ def report(
         from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import RunStatus, read_run
 
-        while (now := read_run(open_workspace(loaded.workspace))) is None or now.status is not RunStatus.COMPLETED:
+        while (now := read_run(open_workspace(loaded))) is None or now.status is not RunStatus.COMPLETED:
             time.sleep(0.5)
     write_summary_of(loaded, run)
 
@@ -374,7 +374,7 @@ def metrics(
     from reporter.metrics.collector import metrics_text
 
     loaded = load_config(config, workspace)
-    text = metrics_text(open_workspace(loaded.workspace), loaded.output.database_path, version())
+    text = metrics_text(open_workspace(loaded), loaded.output.database_path, version())
     if output is None:
         typer.echo(text.decode(), nl=False)
         return
@@ -405,7 +405,7 @@ def hooks(
     from crawler.workspace.opening import open_workspace
 
     loaded = load_config(config, workspace)
-    opened = open_workspace(loaded.workspace)
+    opened = open_workspace(loaded)
     outbox, sent = Outbox(opened), []
     if (test or resend is not None) and not loaded.hooks:
         raise UsageError(f"{config} has no [[hook]]")
@@ -716,7 +716,7 @@ def audit(
     from crawler.workspace.opening import open_workspace
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
-    if not open_workspace(loaded.workspace).results.writers():
+    if not open_workspace(loaded).results.writers():
         raise SumiError(f"there are no result spools in {loaded.workspace}; nothing has been crawled there yet")
     place = f" --workspace {workspace}" if workspace else ""
     command = f"sumi-ripple audit {f'{config} ' if config else ''}--all{place}"

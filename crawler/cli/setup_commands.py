@@ -36,7 +36,7 @@ def configure(
         for place in map(Path, made):
             place.unlink(missing_ok=True)
         raise
-    root = open_workspace(loaded.workspace)
+    root = open_workspace(loaded)
     if not root.exists():
         made.append(root.name)
     root.prepare()
@@ -67,7 +67,12 @@ def reset(
     loaded = load_config(config, workspace)
     if not yes and not sys.stdin.isatty():
         raise UsageError("reset asks before it empties a workspace, and nobody can answer here; say --yes")
-    place = open_workspace(loaded.workspace)
+    if purge and loaded.engine.url:
+        raise UsageError(
+            "--purge deletes files; for a crawl in an engine use reset without it, and then drop the schemas that it "
+            "names with the engine's own means"
+        )
+    place = open_workspace(loaded)
     if not place.exists() and not loaded.output.database_path.exists():
         typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.output.database_path} exists")
         return

@@ -39,7 +39,7 @@ class Narrator:
         from crawler.workspace.opening import open_workspace
 
         self._say(f"The {self._stage} {work} in {self._config.workspace}, until its run is over; Ctrl-C saves and ends")
-        running = [stage.stage for stage in observe(open_workspace(self._config.workspace)).stages if stage.is_running]
+        running = [stage.stage for stage in observe(open_workspace(self._config)).stages if stage.is_running]
         if needs is not None and needs not in running:
             command = f"sumi-ripple {_COMMANDS[needs]} {self._config.source}"
             given = f" --workspace {self._config.workspace}" if self._config.is_workspace_given else ""
@@ -50,7 +50,7 @@ class Narrator:
         from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import read_run
 
-        run = read_run(open_workspace(self._config.workspace))
+        run = read_run(open_workspace(self._config))
         words = f"run #{run.number} is {run.status}" if run else "no run has started yet"
         how = {0: "has ended", 130: "was interrupted, everything is saved"}.get(code, f"has ended with code {code}")
         self._say(f"The {self._stage} {how}; {words}")
@@ -131,7 +131,7 @@ def _with_reloads(config: Config, load_again: Callable[[], Config], work: Callab
     from crawler.workspace.control import REPLACED
     from crawler.workspace.opening import open_workspace
 
-    reader = ConfigReader(load_again, open_workspace(config.workspace))
+    reader = ConfigReader(load_again, open_workspace(config))
     while (code := work(config)) == REPLACED:
         config = reader.read(config) or config
     return code

@@ -127,7 +127,7 @@ def _serve_demo(place: Place, workspace: Path | None, workers: int | None) -> No
     from crawler.workspace.runs import RunStatus, read_run
 
     with served_demo(workspace, workers) as config:
-        run = read_run(open_workspace(config.workspace))
+        run = read_run(open_workspace(config))
         if run is None or run.status is not RunStatus.COMPLETED:
             code = crawl_demo(config)
             if code:
@@ -230,7 +230,7 @@ def _accounts(config: Path | None, workspace: Path | None) -> WebAccounts:
     from reporter.web.web_accounts import WebAccounts
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
-    return WebAccounts(open_workspace(loaded.workspace), loaded.workspace)
+    return WebAccounts(open_workspace(loaded), loaded.workspace)
 
 
 def _role(word: str) -> Role:

@@ -57,7 +57,7 @@ class Made:
 def decide(config: Config, decision: Decision) -> Made:
     """Write a decision into the file of `config`. Raises EditError and ConfigError; then nothing was changed."""
     path = _file_of(config)
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
     role = workspace.take_role("curator")
     try:
@@ -88,7 +88,7 @@ def _made(config: Config, decision: Decision, text: str) -> tuple[Made, str]:
 def decisions(config: Config) -> list[tuple[str, str, str]]:
     """(time, command, domain) of the decisions about this file that are on record, newest first."""
     path = str(_file_of(config))
-    edits = [edit for edit in _read(open_workspace(config.workspace)) if edit["path"] == path]
+    edits = [edit for edit in _read(open_workspace(config)) if edit["path"] == path]
     return [(str(edit.get("at", "")), str(edit["command"]), str(edit["domain"])) for edit in reversed(edits)]
 
 
@@ -98,7 +98,7 @@ def undo(config: Config, domain: str | None) -> tuple[str, str, Config]:
     A `domain` must be that of the newest decision.
     """
     path = _file_of(config)
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
     role = workspace.take_role("curator")
     try:

@@ -33,7 +33,7 @@ def describe_settings(config: Config) -> dict[str, Any]:
 
 def write_last_used(config: Config) -> None:
     content = orjson.dumps(describe_settings(config), option=orjson.OPT_INDENT_2)
-    open_workspace(config.workspace).write_document(_DOCUMENT, content)
+    open_workspace(config).write_document(_DOCUMENT, content)
 
 
 def read_last_used(workspace: Workspace) -> dict[str, Any] | None:
@@ -81,7 +81,7 @@ def require_own_workspace(config: Config) -> None:
     A new map would be built from another config's results. A map that was built from other spools stores positions
     in those; here they would skip results, and a run could end before it began.
     """
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     database = config.output.database_path
     positions = spool_positions(database)
     if positions:

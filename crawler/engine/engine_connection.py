@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 LEAST_VERSION = 150000  # PostgreSQL 15
 CONNECT_SECONDS = 10
-_INSTALL = "install it with: pip install 'sumi-ripple[postgresql]'"
+MISSING = "[engine] url needs psycopg, which is not installed; install it with: pip install 'sumi-ripple[postgresql]'"
 
 
 class EngineError(SumiError):
@@ -88,5 +88,5 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise EngineError(f"[engine] url needs psycopg, which is not installed; {_INSTALL}") from None
+        raise EngineError(MISSING) from None
     return psycopg

@@ -53,6 +53,7 @@ class DomainClaims:
         sync_store: Callable[[], None] | None = None,
     ) -> None:
         self._workspace = workspace
+        self._longest_ms = config.network.total_timeout
         self._most = config.crawler.max_active_domains
         self._index = index
         self._workers = workers
@@ -146,7 +147,7 @@ class DomainClaims:
             jobs.close()
             claim.release()
             return None
-        gate = self._workspace.gate(name, self._clock)
+        gate = self._workspace.gate(name, self._clock, self._longest_ms)
         domain = LeasedDomain(name, claim, gate, jobs, bookmark)
         cooling = self._seconds_to_cool(gate.read(), jobs.first_run())
         if cooling > 0:

@@ -196,7 +196,7 @@ class DomainPace:
     @property
     def is_flushed(self) -> bool:
         """Does the gate's record hold everything that is known here?"""
-        return not self._uncounted and self._closure is None and self._breaker is None
+        return not (self._uncounted or self._closure or self._breaker or self.gate.is_behind)
 
     def flush(self) -> bool:
         """Bring the gate's record up to date. False: the gate is busy."""

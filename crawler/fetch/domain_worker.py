@@ -339,7 +339,7 @@ class DomainWorker:
         if closes is not None and not closes.request_number:
             closes = changed(closes, request_number=domain.pace.sent)
         ledger = current.ledger()
-        result = changed(result, at=now_text(), boot=self._clock().boot, ledger=ledger, closes=closes)
+        result = changed(result, at=now_text(), boot=domain.pace.gate.clock_name, ledger=ledger, closes=closes)
         mark = self._journal.append_result(dump(result), domain.progress, current.job_end)
         domain.pace.count(ledger, mark)
         domain.jobs.remember(current.job)
@@ -465,7 +465,7 @@ class DomainWorker:
         moment = self._clock()
         ledger = current.pop_robots_ledger()
         self._counts.requests += len(ledger)
-        result = changed(result, at=now_text(), boot=moment.boot, ledger=ledger)
+        result = changed(result, at=now_text(), boot=domain.pace.gate.clock_name, ledger=ledger)
         domain.pace.count(ledger, self._journal.append(dump(result)))
         domain.pace.learn_delay(result.host, self._robots.learn(result, moment.wall_ms).crawl_delay_ms)
 

@@ -77,10 +77,11 @@ class Fetcher:
         self._config = config
         self._index = index
         self._workers = max(1, workers)
-        self._workspace = open_workspace(config.workspace)
+        self._workspace = open_workspace(config)
         self._clock = clock
         self._is_supervised = is_supervised
         self._hub = Hub()
+        self._workspace.wait_in(self._hub)
         self._queue: DueQueue[LeasedDomain] = DueQueue(self._hub.wake, LeasedDomain.handicap)
         self._runs = RunWatch(self._workspace)
         self._error: Exception | None = None

@@ -66,6 +66,7 @@ class GatedRequester:
         self._client = client
         self._clock = clock
         self._out: dict[str, tuple[Request, int]] = {}  # by domain: a gate lets one out at a time
+        self._longest_ms = config.network.total_timeout
         self.ended = 0  # requests that are over
 
     @property
@@ -105,7 +106,7 @@ class GatedRequester:
             crawl_delay_ms=pace.delay_of(place.host),
             is_visit=is_own,
         )
-        gate = pace.gate if is_own else self._workspace.gate(place.domain, self._clock)
+        gate = pace.gate if is_own else self._workspace.gate(place.domain, self._clock, self._longest_ms)
         try:
             entry = pace.try_enter(wish) if is_own else gate.try_enter(wish, adjust=partial(self._reopen, place.domain))
             admission = entry.admission
@@ -133,14 +134,14 @@ class GatedRequester:
             self._out.pop(place.domain, None)
             self.ended += 1
             end = gate.finish(is_ledgered=is_ledgered)
-        mono_ms = start.mono_ns // 1_000_000
+        span = gate.span
         entry = Exchange(
-            start.wall_ms,
-            mono_ms,
+            span.wall_ms,
+            span.start_ms,
             request.method,
             place.host,
             answer.slug if isinstance(answer, Failure) else answer.status,
-            end.mono_ns // 1_000_000 - mono_ms,
+            span.elapsed_ms,
             place.domain,
         )
         return Sent(answer, entry, Interval(start.mono_ns, end.mono_ns))

@@ -80,7 +80,7 @@ class Journal:
         self._ring_ingest = ring_ingest
         self._workspace = workspace
         self._sync_every = SYNC_EVERY if sync_store is None else SYNC_STORE_EVERY
-        self._writer = workspace.results.writer(name, segment_bytes=segment_bytes, before_sync=sync_store)
+        self._writer = workspace.results.writer(name, segment_bytes=segment_bytes, before_sync=sync_store, gathers=True)
         self._writing = threading.Lock()
         self._bookmarking = ThreadPoolExecutor(WRITERS, "bookmark")
         self._dirty: set[JobProgress] = set()  # their `done` has moved since the last sync

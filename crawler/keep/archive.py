@@ -122,7 +122,7 @@ def _visits(config: Config, before: str) -> Iterator[dict[str, object]]:
 
 def _found(config: Config, before: str) -> Iterator[dict[str, object]]:
     """The visits in the result logs, and those that only the map still knows."""
-    results = open_workspace(config.workspace).results
+    results = open_workspace(config).results
     for writer in results.writers():
         reader = results.reader(writer)
         try:

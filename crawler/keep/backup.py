@@ -54,8 +54,13 @@ class BackupReport:
 
 def back_up(config: Config, folder: Path, store: str) -> BackupReport:
     """Make a backup in a new or empty folder. Raises SumiError; the crawl itself is never touched."""
+    if config.engine.url:
+        raise BackupError(
+            "this crawl is in an engine, whose own means back it up, consistently and while it runs: pg_dump or "
+            "pg_basebackup, and a copy of the workspace folder for stored pages and summaries"
+        )
     require_room_for(folder, config)
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.check_format()
     database = config.output.database_path
     if not database.is_file():
@@ -165,7 +170,7 @@ def _workspace_inside(config: Config) -> str:
 
 
 def _bytes_between(config: Config, writer: str, start: Cursor | None) -> int:
-    reader = open_workspace(config.workspace).results.reader(writer, start or Cursor())
+    reader = open_workspace(config).results.reader(writer, start or Cursor())
     try:
         return reader.unread_bytes()
     finally:

@@ -32,7 +32,7 @@ def prune_blobs(config: Config, *, is_named: bool, now: float | None = None) -> 
         return Pruning()
     before = (time.time() if now is None else now) - limit
     store = open_store(config)
-    seen = _last_seen(open_workspace(config.workspace))
+    seen = _last_seen(open_workspace(config))
     needed = seen.keys() | hashes_in_map(config.output.database_path)
     found: list[str] = []
     size = kept = 0
@@ -81,7 +81,7 @@ def _named(workspace: Workspace) -> Iterator[tuple[bytes, float]]:
 
 def _remove(config: Config, digests: list[str]) -> None:
     """Not while a crawl is at work: a fetcher that finds a page in the store does not write it again."""
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     at_work = [role for role in workspace.roles() if role.startswith("fetcher") and workspace.is_role_taken(role)]
     if at_work:
         raise WorkspaceError(

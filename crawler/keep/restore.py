@@ -89,7 +89,7 @@ def _build(backup: Path, manifest: Manifest, scratch: Path) -> list[str]:
 
 
 def _make_ready(config: Config, manifest: Manifest, database: Path) -> None:
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
     _, closed = closed_domains(database, manifest.run, is_uncut=True)
     open_keeping(config.workspace).settle(manifest.run, [domain for domain, _ in closed])

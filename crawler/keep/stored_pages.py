@@ -74,7 +74,7 @@ def _last_copy(config: Config, key: str) -> PageCopy | None:
 
 def _copy_in_run(config: Config, key: str, run: int) -> PageCopy | None:
     found = None
-    for result in _results(open_workspace(config.workspace)):
+    for result in _results(open_workspace(config)):
         if result.run == run and result.key == key and result.content_hash is not None:
             found = _copy(result)
     return found
@@ -108,7 +108,7 @@ def _copies_in_map(config: Config) -> Iterator[PageCopy]:
 
 
 def _copies_in_results(config: Config) -> Iterator[PageCopy]:
-    for result in _results(open_workspace(config.workspace)):
+    for result in _results(open_workspace(config)):
         if result.content_hash is not None:
             yield _copy(result)
 
@@ -288,7 +288,7 @@ def _file_size(path: Path) -> int:
 
 def pack(config: Config, min_age: float) -> Packed:
     """Pack the blobs that are older than so many seconds, by the sites that they are of. A crawl may go on."""
-    role = take_keeper(open_workspace(config.workspace))
+    role = take_keeper(open_workspace(config))
     try:
         sites = _sites(config)
         return pack_blobs(open_store(config), lambda digest: sites.get(digest, ""), time.time() - min_age)
@@ -341,7 +341,7 @@ def _note_file(config: Config) -> Path:
 @contextmanager
 def _changing_alone(config: Config) -> Iterator[None]:
     """While no crawl is at work, none can begin, and nobody else packs or removes stored pages."""
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     if any(workspace.is_role_taken(role) for role in _ROLES):
         raise CrawlAtWork(f"a crawl is at work in {config.workspace}; stop it first: sumi-ripple stop")
     with ExitStack() as held:

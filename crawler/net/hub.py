@@ -209,6 +209,11 @@ class Hub:
         worker.switch(work, about)
 
     @property
+    def is_here(self) -> bool:
+        """Is this call made by one of its greenlets?"""
+        return isinstance(getcurrent(), _Worker) and getcurrent().parent is self._loop
+
+    @property
     def place(self) -> int:
         """The place of the greenlet that asks; 0 outside of them."""
         return getattr(getcurrent(), "place", 0)

@@ -34,7 +34,7 @@ def audit(config: Config, *, is_uncut: bool = False, command: str = "sumi-ripple
 
     `is_uncut`: every violation is kept; `command` is the one that lists them all.
     """
-    results = open_workspace(config.workspace).results
+    results = open_workspace(config).results
     report = AuditReport(writers=len(results.writers()), command=command)
     if is_uncut:
         report.kept = None

@@ -38,7 +38,7 @@ from crawler.schedule.order_taker import OrderTaker
 from crawler.schedule.page_guesses import PageGuesses
 from crawler.schedule.run_keeper import RunKeeper
 from crawler.workspace.clock import seconds_since
-from crawler.workspace.control import REPLACED, StageControl
+from crawler.workspace.control import REPLACED, StageControl, wait_for_role
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import BEGINNING
 from crawler.workspace.opening import open_workspace
@@ -356,9 +356,12 @@ def run_scheduler(
     `on_control` gets the control of a stage in a thread, in place of signals.
     Where it is only to be started again, under a changed config, the run goes on: it is not marked as interrupted.
     """
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
-    role = workspace.take_role("scheduler")
+    is_alone = not is_supervised and on_control is None
+    role = wait_for_role(workspace, "scheduler") if config.engine.url and is_alone else workspace.take_role("scheduler")
+    if role is None:
+        return 0
     control = StageControl(workspace, "scheduler", is_supervised=is_supervised)
     (on_control or StageControl.install_signals)(control)
     is_told_to_stop = False

@@ -46,7 +46,7 @@ def require_no_stages(workspace: Workspace, patience: float = 3.0) -> None:
 def prepare_stage(config: Config, stage: str) -> None:
     """Prepare the workspace for a stage that is started by hand. Raises SumiError."""
     require_places(config)
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare()
     require_own_workspace(config)
     if not any(found.is_running for found in observe(workspace).stages):

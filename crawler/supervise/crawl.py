@@ -92,7 +92,7 @@ def crawl(
     `load_again` reads the config's file once more, for a SIGHUP or `sumi-ripple reload`. `runner` runs the stages: by
     default as processes.
     """
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     workspace.prepare(is_to_be_cleared=is_fresh)
     role = take_supervision(workspace)
     try:
@@ -251,10 +251,10 @@ class _Closing:
 
 def _close(config: Config, close_run: CloseRun, verbosity: Verbosity) -> int:
     """Write the summary of a completed run; say how it went, the worst first."""
-    limit = _run(open_workspace(config.workspace)).reason
+    limit = _run(open_workspace(config)).reason
     ending = close_run(config, f"limit reached ({limit}), the pages that wait are kept" if limit else None, True)
     log.info("Summary written to %s", ending.summary)
-    _mark(open_workspace(config.workspace), "done")
+    _mark(open_workspace(config), "done")
     _say_ending(ending, verbosity)
     return ending.exit_code
 

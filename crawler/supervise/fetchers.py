@@ -31,7 +31,7 @@ def run_fetchers(
     def specs_of(config: Config) -> list[StageSpec]:
         return fetcher_stages(config, fetcher_count(config, workers), orphan_signal=signal.SIGTERM)
 
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     supervisor = Supervisor(
         *(config, workspace, specs_of(config), QuietView()),
         log_level=log_level,

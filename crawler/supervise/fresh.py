@@ -16,7 +16,7 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
 
     The gates of domains that were just requested stay: after a fresh start too, the delay between requests holds.
     """
-    workspace = open_workspace(config.workspace)
+    workspace = open_workspace(config)
     database = config.output.database_path
     stamp = _free_stamp(workspace, database)
     recent_seconds = (config.crawler.max_crawl_delay + config.crawler.minimum_time_on_page) / 1000

@@ -133,6 +133,7 @@ class Supervisor:
         self._run_before = read_run_text(self.workspace)
 
     def run(self) -> Outcome:
+        self.workspace.endure(lambda: self.signals > 0)
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
         previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._on_status_signal)

@@ -6,6 +6,7 @@ most. Signal handlers only set a flag.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -18,13 +19,30 @@ import orjson
 
 from crawler.resilience.stalls import Progress, Work, after
 from crawler.workspace.clock import now_text
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import Held, RoleTaken, Workspace
 from crawler.workspace.reloads import ReloadWatch
 
 REPLACED = 75  # exit code of a stage that ended only to be started again, under the config as it is now
 
 _READ_FLAGS_EVERY = 0.25  # seconds
 _BEAT_EVERY = 1.0  # seconds
+_STAND_BY = 1.0  # seconds between two tries to take a role
+
+log = logging.getLogger("sumi.workspace")
+
+
+def wait_for_role(workspace: Workspace, role: str) -> Held | None:
+    """Become the one `role`; while another process is, wait as its stand-by. None: a stop was asked for meanwhile."""
+    is_told = False
+    while not workspace.is_flagged("stop", role):
+        try:
+            return workspace.take_role(role)
+        except RoleTaken:
+            if not is_told:
+                log.warning("Another %s is at work; this one waits, and takes over when that one ends or dies", role)
+                is_told = True
+            time.sleep(_STAND_BY)
+    return None
 
 
 class StageControl:
@@ -39,8 +57,9 @@ class StageControl:
         self.workspace = workspace
         self.stage = stage
         self.name = name or stage
-        self.bell = workspace.bell(self.name)
         self.signals = 0
+        workspace.endure(lambda: self.signals > 0)
+        self.bell = workspace.bell(self.name)
         self.is_replaced = False  # it is to end, and to be started again
         self._orders = None if is_supervised else ReloadWatch(workspace)
         self._had_terminal = has_terminal()

@@ -1,6 +1,7 @@
 """The door to everything that the stages share. Stages speak to these interfaces, never to paths or locks.
 
-`crawler.workspace.files` implements them with files on one machine; another engine may follow. One contract suite
+`crawler.workspace.files` implements them with files on one machine, `crawler.workspace.postgres` in a database that
+many machines share. One contract suite
 (`tests/crawler/workspace/test_contract.py`) runs over all implementations.
 
 Promises that every implementation keeps:
@@ -26,6 +27,7 @@ from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogReader, LogWriter, OnDamage
 
 STAGES = ("scheduler", "fetcher", "ingest")
+LONGEST_REQUEST_MS = 120_000
 
 
 class WorkspaceError(SumiError):
@@ -61,6 +63,15 @@ class Claim(Held, Protocol):
         """The fencing number: greater than that of every earlier claim of this domain."""
 
 
+class RequestSpan(NamedTuple):
+    """A request's time as the ledger keeps it, on the clock that all holders of the gate share. `clock` names it."""
+
+    clock: str
+    start_ms: int
+    wall_ms: int  # of the start, for people
+    elapsed_ms: int
+
+
 class Gate(Protocol):
     """One domain's gate. Every request to the domain passes it; `try_enter` … `finish` surround one request.
 
@@ -74,6 +85,18 @@ class Gate(Protocol):
     @property
     def record(self) -> GateRecord:
         """The record as this holder last read or wrote it in `try_enter`, `finish` or `update`."""
+
+    @property
+    def span(self) -> RequestSpan:
+        """The last request that this holder finished."""
+
+    @property
+    def clock_name(self) -> str:
+        """The clock of `span`: this boot of the machine, or an engine that many machines share."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Does `record` count ledger entries that are not kept yet? `update` keeps them."""
 
     def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         """Ask to send one request now. On `Open` the gate is held until `finish`, and the request is counted.
@@ -162,8 +185,17 @@ class ResultLogs(Protocol):
     def writers(self) -> list[str]:
         """Names of all who have ever written results here, sorted."""
 
-    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> LogWriter:
+    def writer(
+        self,
+        name: str,
+        *,
+        segment_bytes: int,
+        before_sync: Callable[[], None] | None = None,
+        gathers: bool = False,
+    ) -> LogWriter:
         """The writing end of a log; its first append starts a new segment.
+
+        `gathers`: appends may wait in memory until the next `sync`, and are lost with the process until then.
 
         `before_sync` is called before lines are made durable: it does that with what they name (`crawler.store`).
         """
@@ -322,6 +354,12 @@ class Workspace(Protocol):
 
     # -- the workspace itself ------------------------------------------------------------------------
 
+    def endure(self, is_over: Callable[[], bool]) -> None:
+        """For stages: where the workspace cannot be reached for a while, wait for it, until `is_over`. Files can."""
+
+    def wait_in(self, waiter: Any) -> None:
+        """For fetchers: calls of this hub's greenlets do not block their thread (`crawler.net.hub`)."""
+
     def exists(self) -> bool:
         """Has anybody used this workspace before?"""
 
@@ -387,8 +425,11 @@ class Workspace(Protocol):
     def waiting_job_bytes(self) -> Mapping[str, int]:
         """Bytes of jobs after the bookmark, by domain; only domains that have some. Names may be shortened."""
 
-    def gate(self, domain: str, clock: Callable[[], Moment]) -> Gate:
-        """The domain's gate. Raises GateError (an OSError) where it cannot be kept: then no request may leave."""
+    def gate(self, domain: str, clock: Callable[[], Moment], longest_ms: int = LONGEST_REQUEST_MS) -> Gate:
+        """The domain's gate, for requests that take `longest_ms` at most.
+
+        Raises GateError (an OSError) where it cannot be kept: then no request may leave.
+        """
 
     def slots(self, limit: int) -> Slots:
         """The permits of `max-concurrent-pages-open`."""

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawler.workspace.door import LogFolder, Workspace
+from crawler.model.settings import Config
+from crawler.workspace.door import LogFolder, Workspace, WorkspaceError
 from crawler.workspace.keeping import Keeping
 
 
-def open_workspace(root: Path) -> Workspace:
-    """The workspace at this folder. Touches nothing; `prepare` makes it."""
-    from crawler.workspace.files.file_workspace import (
-        FileWorkspace,  # the implementation knows the door, not vice versa
-    )
+def open_workspace(where: Config | Path) -> Workspace:
+    """The workspace of a config, or the one of files in a folder. Touches nothing; `prepare` makes it."""
+    # The implementations know the door, not vice versa.
+    if isinstance(where, Config) and where.engine.url:
+        try:
+            from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+        except ImportError:
+            from crawler.engine.engine_connection import MISSING
 
-    return FileWorkspace(root)
+            raise WorkspaceError(MISSING) from None
+        return EngineWorkspace(where.workspace, where.engine.url)
+    from crawler.workspace.files.file_workspace import FileWorkspace
+
+    return FileWorkspace(where.workspace if isinstance(where, Config) else where)
 
 
 def open_log_folder(root: Path) -> LogFolder:

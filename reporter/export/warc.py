@@ -70,7 +70,7 @@ def export_warc(
     if not target.name.endswith(".warc.gz"):
         raise ExportError(f"{target}: a WARC file is compressed record by record; give a name that ends in .warc.gz")
     pattern = _pattern(domain) if domain is not None else None
-    results = open_workspace(config.workspace).results
+    results = open_workspace(config).results
     counts = _Counts()
     lines: list[str] = []
     index = index_path(target)

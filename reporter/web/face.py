@@ -82,7 +82,7 @@ class Face:
 
     def __post_init__(self) -> None:
         root = self.first_config.workspace
-        self.workspace = open_workspace(root)
+        self.workspace = open_workspace(self.first_config)
         self.accounts = WebAccounts(self.workspace, root)
         self.sessions = WebSessions(root, self.accounts)
         self.limits = CallLimits()

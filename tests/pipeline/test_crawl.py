@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,8 @@ from ingest.replay import replay
 from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.places import ROOT
+from tests.postgres_server import own_server
+from tests.torture.machines import Terrain, play
 from tests.torture.run import torture
 
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
@@ -371,6 +374,16 @@ def test_a_fetcher_that_cannot_write_its_results_stops_with_a_sentence_and_ackno
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 0, output
     assert parts(tmp_path / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
+
+
+def test_machines_on_an_engine_that_crashes_end_in_the_map_of_files(
+    served: Served, ample: Path, tmp_path: Path
+) -> None:
+    """`make torture ENGINE=postgresql`, in short: a stage, a machine and the engine die."""
+    with own_server() as server:
+        terrain = Terrain(tmp_path, served, server, random.Random(1), size=2, workers=1)
+        play(terrain, ["engine", "stage", "machine"], 1.0, digest(ample / "sumi-ripple.db"))
+    assert sum(process.starts for process in terrain.all) > 5
 
 
 def test_a_torture_of_one_round_ends_in_the_calm_map() -> None:

@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -17,7 +18,7 @@ from crawler.model.moments import Moment
 from crawler.model.records import Job
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, free_bytes, read_own, write_atomically
 from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.door import STAGES, BusyWork, RoleTaken, WorkspaceError
+from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
 from crawler.workspace.files.appended_file import LogFolder
 from crawler.workspace.files.bell_pipes import BellPipe, ring
@@ -54,6 +55,12 @@ class FileWorkspace:
         return str(self.layout.root)
 
     # -- the workspace itself ------------------------------------------------------------------------
+
+    def endure(self, is_over: Callable[[], bool]) -> None:
+        """A disk is there, or fails."""
+
+    def wait_in(self, waiter: Any) -> None:
+        """Nothing here takes long."""
 
     def exists(self) -> bool:
         return self.layout.root.is_dir()
@@ -203,7 +210,7 @@ class FileWorkspace:
         except OSError:
             return []
 
-    def gate(self, domain: str, clock: Callable[[], Moment]) -> GateFile:
+    def gate(self, domain: str, clock: Callable[[], Moment], longest_ms: int = LONGEST_REQUEST_MS) -> GateFile:
         return GateFile(self.layout.gate_of(domain), clock)
 
     def slots(self, limit: int) -> SlotFiles:

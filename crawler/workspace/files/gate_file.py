@@ -39,7 +39,7 @@ from crawler.pace.decisions import CLOSURE_REASONS, Adjust, Busy, Entry, EntryRe
 from crawler.pace.gate_record import GateRecord, KillMark, LedgerMark
 from crawler.workspace.atomic import open_own
 from crawler.workspace.clock import read_clock
-from crawler.workspace.door import GateError
+from crawler.workspace.door import GateError, RequestSpan
 
 # -- the record's bytes -----------------------------------------------------------------------------------
 
@@ -192,6 +192,8 @@ class GateFile:
         self._sequence = self._breaker_sequence = 0
         self._breaker = NO_BREAKER  # as it is in the file
         self.record = GateRecord()
+        self._entered: Moment | None = None
+        self._ended: Moment | None = None
         self._seen = b""  # the file's bytes as last read or written, and the record in them
         self._known: GateRecord | None = None
         try:
@@ -199,6 +201,21 @@ class GateFile:
         except OSError as problem:
             raise _cannot_keep(path, problem) from problem
         self.path = path
+
+    @property
+    def span(self) -> RequestSpan:
+        start, end = self._entered, self._ended
+        assert start is not None and end is not None, "a request was finished"
+        start_ms = start.mono_ns // 1_000_000
+        return RequestSpan(start.boot, start_ms, start.wall_ms, end.mono_ns // 1_000_000 - start_ms)
+
+    @property
+    def clock_name(self) -> str:
+        return self._clock().boot
+
+    @property
+    def is_behind(self) -> bool:
+        return False
 
     def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         if not self._lock():
@@ -212,6 +229,7 @@ class GateFile:
                 self._write(entering.record)
             self.record = entering.record
             is_open = isinstance(entering.admission, Open)
+            self._entered = now
             return Entry(entering.admission, now)
         finally:
             if not is_open:
@@ -223,6 +241,7 @@ class GateFile:
             self._write(finish(self.record, now, is_ledgered=is_ledgered))
         finally:
             self._unlock()
+        self._ended = now
         return now
 
     def update(self, run: int, adjust: Adjust) -> bool:

@@ -24,7 +24,14 @@ class ResultSpools:
         except FileNotFoundError:
             return []
 
-    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> spool.Writer:
+    def writer(
+        self,
+        name: str,
+        *,
+        segment_bytes: int,
+        before_sync: Callable[[], None] | None = None,
+        gathers: bool = False,
+    ) -> spool.Writer:
         folder = self._layout.results_of(name)
         if before_sync is None:
             return spool.Writer(folder, segment_bytes=segment_bytes)

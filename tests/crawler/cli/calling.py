@@ -14,7 +14,7 @@ COMMANDS = ("crawl", "demo", "init", "schedule", "fetch", "ingest", "report", "r
 COMMANDS += ("export", "map", "audit", "status", "pause", "resume", "stop")
 COMMANDS += ("candidates", "accept", "reject", "stub", "runs", "diff", "check-url", "metrics", "hooks")
 COMMANDS += ("serve", "user", "configure", "reset", "reload")
-COMMANDS += ("backup", "restore", "storage", "prune", "archive", "store")
+COMMANDS += ("backup", "restore", "storage", "prune", "archive", "store", "engine")
 
 
 def sumi(

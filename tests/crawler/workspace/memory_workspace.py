@@ -9,13 +9,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from crawler.model.moments import Moment
 from crawler.model.records import Job, dump
 from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
 from crawler.pace.gate_record import GateRecord, for_run
 from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
-from crawler.workspace.door import STAGES, BusyWork, RoleTaken
+from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RequestSpan, RoleTaken
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 from crawler.workspace.reading import parse_lines
 
@@ -119,7 +120,14 @@ class MemoryResults:
     def writers(self) -> list[str]:
         return sorted(self._logs)
 
-    def writer(self, name: str, *, segment_bytes: int, before_sync: Callable[[], None] | None = None) -> MemoryWriter:
+    def writer(
+        self,
+        name: str,
+        *,
+        segment_bytes: int,
+        before_sync: Callable[[], None] | None = None,
+        gathers: bool = False,
+    ) -> MemoryWriter:
         return MemoryWriter(self._logs.setdefault(name, MemoryLog()), segment_bytes, before_sync=before_sync)
 
     def reader(
@@ -302,6 +310,21 @@ class MemoryGate:
         self._stored = stored
         self._clock = clock
         self.record = GateRecord()
+        self._entered = self._ended = clock()
+
+    @property
+    def span(self) -> RequestSpan:
+        start_ms = self._entered.mono_ns // 1_000_000
+        elapsed_ms = self._ended.mono_ns // 1_000_000 - start_ms
+        return RequestSpan(self._entered.boot, start_ms, self._entered.wall_ms, elapsed_ms)
+
+    @property
+    def clock_name(self) -> str:
+        return self._clock().boot
+
+    @property
+    def is_behind(self) -> bool:
+        return False
 
     def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         now = self._clock()
@@ -311,12 +334,14 @@ class MemoryGate:
         self._write(entering.record)
         if isinstance(entering.admission, Open):
             self._stored.holder = self
+            self._entered = now
         return Entry(entering.admission, now)
 
     def finish(self, *, is_ledgered: bool = False) -> Moment:
         now = self._clock()
         self._write(finish(self.record, now, is_ledgered=is_ledgered))
         self._stored.holder = None
+        self._ended = now
         return now
 
     def update(self, run: int, adjust: Adjust) -> bool:
@@ -439,6 +464,12 @@ class MemoryWorkspace:
     def name(self) -> str:
         return "memory"
 
+    def endure(self, is_over: Callable[[], bool]) -> None:
+        pass
+
+    def wait_in(self, waiter: Any) -> None:
+        pass
+
     def exists(self) -> bool:
         return self._is_prepared
 
@@ -511,7 +542,7 @@ class MemoryWorkspace:
         sizes = {domain: self.jobs(domain, self.bookmark(domain).jobs).unread_bytes() for domain in self.job_logs}
         return {domain: size for domain, size in sizes.items() if size}
 
-    def gate(self, domain: str, clock: Callable[[], Moment]) -> MemoryGate:
+    def gate(self, domain: str, clock: Callable[[], Moment], longest_ms: int = LONGEST_REQUEST_MS) -> MemoryGate:
         return MemoryGate(self._gates.setdefault(domain, StoredGate()), clock)
 
     def slots(self, limit: int) -> MemorySlots:

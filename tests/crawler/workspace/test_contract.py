@@ -24,21 +24,30 @@ from crawler.workspace.clock import read_clock
 from crawler.workspace.door import Gate, RoleTaken, Workspace
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import BEGINNING, Cursor, LogReader
+from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.reading import read_records
 from tests.crawler.pace.clocks import MS, Clock
+from tests.crawler.workspace.engine_opener import EngineOpener, EngineTestClock
 from tests.crawler.workspace.memory_workspace import MemoryWorkspace
 from tests.places import ROOT
+from tests.postgres_server import clean_database
 
 Opener = Callable[[], Workspace]  # every call is another process's view of one workspace
 SMALL = 64  # bytes: a segment is full after one or two lines
 
 
-@pytest.fixture(params=["files", "memory"])
-def open_it(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+@pytest.fixture(params=["files", "memory", "postgresql"])
+def open_it(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     if request.param == "files":
-        return lambda: FileWorkspace(tmp_path / "workspace")
-    only = MemoryWorkspace()
-    return lambda: only
+        yield lambda: FileWorkspace(tmp_path / "workspace")
+    elif request.param == "memory":
+        only = MemoryWorkspace()
+        yield lambda: only
+    else:
+        with clean_database(WORKSPACE) as url:
+            opener = EngineOpener(url, tmp_path / "workspace")
+            yield opener
+            opener.close()
 
 
 @pytest.fixture
@@ -373,8 +382,8 @@ COUNTS = RetryCounts(job=7, retries=2, has_waited=True)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(open_it: Opener) -> Clock:
+    return open_it.clock() if isinstance(open_it, EngineOpener) else Clock()
 
 
 @pytest.fixture
@@ -550,6 +559,8 @@ def test_moving_aside_keeps_the_clocks_of_recent_domains_and_begins_budgets_anew
     gate.close()
     workspace.write_document("run", b"{}")
     assert workspace.move_aside("20260102", 60)
+    if isinstance(clock, EngineTestClock):
+        clock.install()
     kept = workspace.gate("a.test", clock)
     assert (wish(kept), kept.read().sent) == (after(clock, DELAY), 0)
     kept.close()

@@ -1,0 +1,501 @@
+"""One process's connection to the engine, its lease there, and a thread for what must not wait.
+
+**The connection.** A call that finds the engine away waits until it is back, if a stage has said so (`endure`), else it
+raises. Calls are repeated on a new connection, so they are written to be made twice.
+
+**The lease.** A process that holds anything (a role, a domain, slots, a request) is a row in `holders`, renewed by one
+statement. Whoever finds that row's process gone, or its lease run out, fences it: the row says so for good, everything
+that it held is free, and every later write of that process is refused. A process on this machine is gone when it is no
+more; one elsewhere when its connection has been closed for a while, or its lease has run out.
+
+After a new connection all domains that the process holds are taken anew: whatever the engine lost when it went down,
+no request follows another too soon.
+
+**The thread.** Greenlets of a fetcher must not wait for the engine: answers of web servers would time out meanwhile,
+and that would look like the servers' fault. Their calls are made by this thread, many gates in one statement.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+import psycopg
+
+from crawler.engine.engine_connection import EngineError, EngineUnreachable, connect, reason_of
+from crawler.engine.place import place_of
+from crawler.engine.schemas import require
+from crawler.workspace.clock import boot_id
+from crawler.workspace.door import WorkspaceError
+from crawler.workspace.postgres.engine_clock import EngineClock
+from crawler.workspace.postgres.workspace_schema import WORKSPACE
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+LEASE_US = 30_000_000
+RENEW_EVERY = 5.0  # seconds; a sixth of the lease
+GONE_AFTER_US = 5_000_000  # a process elsewhere whose connection is closed may be about to open another
+TICK = 0.005  # seconds in which calls of gates gather
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to connect
+_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+log = logging.getLogger("sumi.engine")
+
+
+class Fenced(WorkspaceError, OSError):
+    """This process was away for longer than its lease, and others have taken over what it held."""
+
+    def __init__(self) -> None:
+        message = "this process was away from the engine for longer than its lease, and others have taken over its work"
+        OSError.__init__(self, errno.ESTALE, message)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class Gone(WorkspaceError, OSError):
+    """The engine cannot be reached, and nobody waits for it."""
+
+    def __init__(self, problem: Exception) -> None:
+        OSError.__init__(self, errno.ENOTCONN, str(problem))
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class Waiter(Protocol):
+    """How greenlets wait: `crawler.net.hub.Hub` is one."""
+
+    @property
+    def is_here(self) -> bool:
+        """Is this call made by one of its greenlets?"""
+
+    def wait_for_callback(self, begin: Callable[[Callable[[T], None]], None], seconds: float) -> T:
+        """Call `begin(done)` and return the value that `done` is called with, from any thread."""
+
+
+def machine_name() -> str:
+    """This machine, as far as process numbers mean anything: its boot and its namespace of processes."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (it is no path)
+    except OSError:
+        namespace = ""
+    return f"{boot_id()}{namespace}"
+
+
+def is_alive(pid: int) -> bool:
+    """Is there a process of this number on this machine? A dead one that nobody has waited for is none."""
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return file.read().rpartition(b")")[2].split()[:1] not in ([b"Z"], [b"X"])
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+
+
+class EngineSession:
+    """See the module. `run` is safe to call from every thread."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.place = place_of(url)
+        self.clock = EngineClock()
+        self.era = ""  # the engine's identity and timeline
+        self.generation = 0  # of the connection
+        self._using = threading.RLock()
+        self._connection: Connection | None = None
+        self._pid = os.getpid()
+        self._is_over: Callable[[], bool] | None = None
+        self._waiter: Waiter | None = None
+        self.holder: int | None = None
+        self._is_fenced = False
+        self._line: _Line | None = None
+
+    def __del__(self) -> None:
+        connection = getattr(self, "_connection", None)
+        if connection is not None and self._pid == os.getpid():
+            connection.close()
+
+    # -- for the workspace -----------------------------------------------------------------------------
+
+    def endure(self, is_over: Callable[[], bool]) -> None:
+        """From now on a call waits while the engine is away, until `is_over` says that nobody wants it any more."""
+        self._is_over = is_over
+
+    def wait_in(self, waiter: Waiter) -> None:
+        """Let calls of this waiter's greenlets wait there."""
+        self._waiter = waiter
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """The outcome of `work` on the connection; made again where the connection was lost. Raises WorkspaceError."""
+        waiter = self._waiter
+        if waiter is None or not waiter.is_here:
+            return self._run(work)
+        line = self._started_line()
+
+        def begin(done: Done) -> None:
+            line.add(work, done)
+
+        outcome, problem = waiter.wait_for_callback(begin, math.inf)
+        if problem is not None:
+            raise problem
+        return outcome  # type: ignore[no-any-return]
+
+    def execute(self, statement: str, values: Any = (), *, is_durable: bool = False) -> list[Any]:
+        """The rows that a statement returns. `is_durable`: it survives the engine's machine when this returns."""
+
+        def work(connection: Connection) -> list[Any]:
+            if is_durable:
+                with connection.pipeline():
+                    connection.execute("BEGIN")
+                    connection.execute("SET LOCAL synchronous_commit TO on")
+                    cursor = connection.execute(statement, values)
+                    connection.execute("COMMIT")
+            else:
+                cursor = connection.execute(statement, values, binary=True)
+            return cursor.fetchall() if cursor.description is not None else []
+
+        return self.run(work)
+
+    def soon(self, key: str, work: Callable[[Connection], Any]) -> None:
+        """Do this from the thread, soon; a second one with the same key replaces the first."""
+        self._started_line().add_soon(key, work)
+
+    def close(self) -> None:
+        """Give up everything that this process holds, and the connection."""
+        if self._line is not None:
+            self._line.stop()
+            self._line = None
+        with self._using:
+            if self._connection is not None and self._pid == os.getpid():
+                with suppress(*_LOST):
+                    if self.holder is not None and not self._is_fenced:
+                        fence(self._connection, self.holder)
+                    self._connection.close()
+            self._connection = None
+
+    # -- the connection ----------------------------------------------------------------------------------
+
+    def _run(self, work: Callable[[Connection], T]) -> T:
+        while True:
+            with self._using:
+                connection = self._connected()
+                try:
+                    return work(connection)
+                except psycopg.errors.TransactionRollback as problem:  # a deadlock: one of the two goes first
+                    log.debug("again: %s", reason_of(problem))
+                except _LOST as problem:
+                    if not connection.closed and not connection.broken:
+                        raise self._refused(problem) from None
+                    log.debug("the connection to the engine is lost: %s", reason_of(problem))
+                    self._connection = None
+                except psycopg.Error as problem:
+                    raise self._refused(problem) from None
+
+    def _refused(self, problem: Exception) -> WorkspaceError:
+        return WorkspaceError(f"the engine {self.place} refused a statement: {reason_of(problem)}")
+
+    def _connected(self) -> Connection:
+        if self._pid != os.getpid():  # a child of the process that made this: the parent's connection is not ours
+            self._connection, self.holder, self._line, self._pid = None, None, None, os.getpid()
+        if self._is_fenced:
+            raise Fenced
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        pause, away_since = _FIRST_PAUSE, 0.0
+        while True:
+            try:
+                self._connection = self._open()
+                break
+            except EngineUnreachable as problem:
+                if self._is_over is None or self._is_over():
+                    raise Gone(problem) from None
+                if not away_since:
+                    away_since = time.monotonic()
+                    log.warning("%s; nothing is requested until it is back", problem)
+            except EngineError as problem:
+                raise WorkspaceError(str(problem)) from None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        if away_since:
+            log.warning("The engine is back after %.0f s", time.monotonic() - away_since)
+        return self._connection
+
+    def _open(self) -> Connection:
+        connection = connect(self._url, "workspace")
+        try:
+            require(connection, WORKSPACE)
+            connection.execute(f"SET search_path TO {WORKSPACE.name}")
+            connection.execute("SET synchronous_commit TO off")
+            self.era = _note_era(connection)
+            asked = time.monotonic_ns()
+            (now_us,) = connection.execute("SELECT clock_us()").fetchone() or (0,)
+            self.clock.note(asked, time.monotonic_ns(), now_us)
+            self.generation += 1
+            if self.holder is not None:
+                self._take_anew(connection)
+        except _LOST as problem:
+            connection.close()
+            raise EngineUnreachable(f"cannot reach the engine {self.place}: {reason_of(problem)}") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    # -- the lease ---------------------------------------------------------------------------------------
+
+    def join(self) -> int:
+        """Become a holder; returns the number. What it holds is free again when this process is gone."""
+        if self.holder is not None and self._pid == os.getpid():
+            return self.holder
+
+        def work(connection: Connection) -> int:
+            rows = connection.execute(
+                "INSERT INTO holders (machine, pid, joined_us, renewed_us, until_us)"
+                " SELECT %s, %s, now, now, now + %s FROM clock_us() AS now RETURNING id",
+                (machine_name(), os.getpid(), LEASE_US),
+            ).fetchall()
+            number = int(rows[0][0])
+            connection.execute("SELECT pg_advisory_lock(%s)", (number,))
+            return number
+
+        with self._using:
+            self.holder = self._run(work)
+        self._started_line()
+        return self.holder
+
+    def renew(self, connection: Connection) -> None:
+        """Renew the lease of everything that this process holds, by one statement."""
+        if self.holder is None:
+            return
+        rows = connection.execute(
+            "UPDATE holders SET renewed_us = now, until_us = now + %s FROM clock_us() AS now"
+            " WHERE id = %s AND NOT is_fenced RETURNING now",
+            (LEASE_US, self.holder),
+        ).fetchall()
+        if not rows:
+            self._is_fenced = True
+            raise Fenced
+
+    def _take_anew(self, connection: Connection) -> None:
+        """The connection is new: take all domains anew. Taking one counts as a request that ended just now."""
+        with connection.transaction():
+            self.renew(connection)
+            connection.execute(
+                "UPDATE holders SET joined_us = clock_us() WHERE id = %s",
+                (self.holder,),
+            )
+            connection.execute(
+                # The engine may have lost the last changes: no version that was seen before it went down comes again.
+                "UPDATE gates SET token = token + 1, version = version + 1000000,"
+                " ended_us = CASE WHEN entered_us IS NULL THEN NULL ELSE clock_us() END"
+                " WHERE holder = %s OR (flight_by = %s AND is_in_flight)",
+                (self.holder, self.holder),
+            )
+        connection.execute("SELECT pg_advisory_lock(%s)", (self.holder,))
+
+    def free_of_dead(self, connection: Connection, holder: int) -> bool:
+        """Fence a holder whose process is gone, or whose lease has run out. False: it lives."""
+        rows = connection.execute(
+            "SELECT h.machine, h.pid, h.until_us < now OR h.is_fenced, h.renewed_us < now - %s,"
+            " mine.joined_us < now - %s FROM clock_us() AS now, holders h LEFT JOIN holders mine ON mine.id = %s"
+            " WHERE h.id = %s",
+            (GONE_AFTER_US, GONE_AFTER_US, self.holder, holder),
+        ).fetchall()
+        if not rows:
+            fence(connection, holder)
+            return True
+        machine, pid, is_over, is_quiet, am_old = rows[0]
+        if machine == machine_name() and pid != os.getpid() and not is_alive(pid):
+            fence(connection, holder, is_certain=True)
+            return True
+        if is_over or (is_quiet and am_old and not _has_session(connection, holder)):
+            fence(connection, holder)
+            return True
+        return False
+
+    def is_held_by_me(self, holder: int | None) -> bool:
+        return holder is not None and holder == self.holder
+
+    # -- the thread --------------------------------------------------------------------------------------
+
+    def _started_line(self) -> _Line:
+        with self._using:
+            if self._line is None:
+                self._line = _Line(self)
+                self._line.start()
+            return self._line
+
+
+def fence(connection: Connection, holder: int, *, is_certain: bool = False) -> None:
+    """Let nothing that this holder writes take effect any more, and free what it held, durably.
+
+    Its domains count as asked just now. Its requests may still be out, until their time is up; `is_certain`: its
+    process is no more, and neither are they.
+    """
+    with connection.transaction():
+        connection.execute("SET LOCAL synchronous_commit TO on")
+        connection.execute("UPDATE holders SET is_fenced = true, slots = 0 WHERE id = %s", (holder,))
+        connection.execute(
+            "UPDATE gates SET holder = CASE WHEN holder = %(id)s THEN NULL ELSE holder END,"
+            " token = token + 1, version = version + 1,"
+            " flight_until_us = CASE WHEN %(certain)s THEN 0 ELSE flight_until_us END,"
+            " ended_us = CASE WHEN entered_us IS NULL THEN NULL ELSE clock_us() END"
+            " WHERE holder = %(id)s OR (flight_by = %(id)s AND is_in_flight)",
+            {"id": holder, "certain": is_certain},
+        )
+        connection.execute("UPDATE roles SET holder = NULL WHERE holder = %s", (holder,))
+
+
+def _has_session(connection: Connection, holder: int) -> bool:
+    """Is a connection of this holder open? It has locked its number."""
+    with connection.transaction():
+        rows = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (holder,)).fetchall()
+        return not rows[0][0]
+
+
+def _note_era(connection: Connection) -> str:
+    """The engine's identity and timeline. If it is another than before, every domain waits its whole delay first."""
+    rows = connection.execute(
+        "SELECT s.system_identifier, c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c"
+    ).fetchall()
+    era = f"{rows[0][0] % 2**64:016x}{rows[0][1]:016x}"
+    known = connection.execute("SELECT era FROM eras").fetchall()
+    if known == [(era,)]:
+        return era
+    with connection.transaction():
+        connection.execute("LOCK TABLE eras IN EXCLUSIVE MODE")
+        known = connection.execute("SELECT era FROM eras").fetchall()
+        if known != [(era,)]:
+            connection.execute("DELETE FROM eras")
+            connection.execute("INSERT INTO eras (era) VALUES (%s)", (era,))
+            connection.execute(
+                "UPDATE gates SET version = version + 1, ended_us = clock_us() WHERE ended_us IS NOT NULL"
+            )
+    return era
+
+
+Done = Callable[[tuple[Any, BaseException | None]], None]
+
+
+class Batched(Protocol):
+    """Work that can be done together with other work of its kind."""
+
+    def __call__(self, connection: Connection) -> Any:
+        """Do it alone."""
+
+    def with_others(self, connection: Connection, others: Iterable[Any]) -> list[Any]:
+        """Do it and others of its kind with one statement; returns the outcomes, this one's first."""
+
+
+class _Line:
+    """The thread: calls of greenlets in the order in which they came, gates together; renewals; what is for soon."""
+
+    def __init__(self, session: EngineSession) -> None:
+        self._session = session
+        self._calls: queue.SimpleQueue[tuple[Any, Done] | None] = queue.SimpleQueue()
+        self._soon: dict[str, Callable[[Connection], Any]] = {}
+        self._guard = threading.Lock()
+        self._renewed_at = time.monotonic()
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._calls.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(5)
+
+    def add(self, work: Callable[[Connection], Any], done: Done) -> None:
+        self._calls.put((work, done))
+
+    def add_soon(self, key: str, work: Callable[[Connection], Any]) -> None:
+        with self._guard:
+            is_first = not self._soon
+            self._soon[key] = work
+        if is_first:
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while not self._is_stopped:
+            calls = self._gather()
+            try:
+                self._do(calls)
+                self._do_soon()
+                if time.monotonic() - self._renewed_at > RENEW_EVERY:
+                    self._renewed_at = time.monotonic()
+                    self._session._run(self._session.renew)
+            except WorkspaceError as problem:
+                if isinstance(problem, Fenced):
+                    log.warning("%s", problem)
+                    self._refuse_all(problem)
+                    return
+                if self._session._is_over is not None and not self._session._is_over():
+                    log.warning("%s", problem)
+
+    def _refuse_all(self, problem: BaseException) -> None:
+        """This process is fenced: whoever asks is told so."""
+        while not self._is_stopped:
+            call = self._calls.get()
+            if call is not None:
+                call[1]((None, problem))
+
+    def _gather(self) -> list[tuple[Any, Done]]:
+        """Calls that came within a tick; none if something else is due."""
+        try:
+            first = self._calls.get(timeout=RENEW_EVERY / 4)
+        except queue.Empty:
+            return []
+        if first is None:
+            return []
+        time.sleep(TICK)
+        calls = [first]
+        while True:
+            try:
+                call = self._calls.get_nowait()
+            except queue.Empty:
+                return calls
+            if call is not None:
+                calls.append(call)
+
+    def _do(self, calls: list[tuple[Any, Done]]) -> None:
+        """Do the calls. A domain has one call at a time, so their order does not matter."""
+        together = [call for call in calls if hasattr(call[0], "with_others")]
+        apart = [call for call in calls if not hasattr(call[0], "with_others")]
+        if together:
+            first, *others = [work for work, _ in together]
+            try:
+                outcomes = self._session._run(lambda connection: first.with_others(connection, others))
+            except BaseException as problem:
+                for _, done in together:
+                    done((None, problem))
+            else:
+                for (_, done), outcome in zip(together, outcomes, strict=True):
+                    done((outcome, None))
+        for work, done in apart:
+            try:
+                outcome = self._session._run(work)
+            except BaseException as problem:
+                done((None, problem))
+            else:
+                done((outcome, None))
+
+    def _do_soon(self) -> None:
+        with self._guard:
+            due, self._soon = self._soon, {}
+        for work in due.values():
+            self._session._run(work)

@@ -1,0 +1,111 @@
+"""`sumi-ripple engine`: the schemas made, checked and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from crawler.engine.engine_connection import connect
+from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+from crawler.workspace.postgres.workspace_schema import WORKSPACE
+from tests.crawler.cli.calling import called
+from tests.postgres_server import clean_database
+
+
+class Said(NamedTuple):
+    exit_code: int
+    output: str
+
+
+Call = Callable[..., Said]
+
+QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]\n'
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*words: str | Path) -> Said:
+        code = called(*words)
+        out, err = capsys.readouterr()
+        return Said(code, out + err)
+
+    return call
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with clean_database() as made:
+        yield made
+
+
+@pytest.fixture
+def config(url: str, tmp_path: Path) -> Path:
+    path = tmp_path / "my.toml"
+    path.write_text(f'{QUALITY}[engine]\nurl = "{url}"\n')
+    return path
+
+
+def test_an_engine_is_made_checked_and_shown(call: Call, config: Path, url: str) -> None:
+    before = call("engine", "check", config)
+    assert before.exit_code == 1
+    assert "has no schema sumi_workspace yet; make it with: sumi-ripple engine init" in before.output
+    first, again = call("engine", "init", config), call("engine", "init", config)
+    assert (first.exit_code, again.exit_code) == (0, 0)
+    assert "sumi_workspace is made" in first.output and "sumi_workspace is up to date" in again.output
+    checked = call("engine", "check", config)
+    assert checked.exit_code == 0
+    assert "Version      PostgreSQL 1" in checked.output and "Encryption   none" in checked.output
+    workspace = EngineWorkspace(config.parent / "workspace", url)
+    role = workspace.take_role("ingest")
+    workspace.claim("a.test")
+    shown = call("engine", "stats", config)
+    assert "1 on 1 machines; roles taken: ingest" in shown.output and "1 gates, 1 leased" in shown.output
+    found = json.loads(call("engine", "stats", config, "--json").output)
+    assert (found["processes"], found["leased"], found["roles"]) == (1, 1, ["ingest"])
+    assert ("sumi_workspace", "gates") in {(table["schema"], table["table"]) for table in found["tables"]}
+    role.release()
+    workspace.close()
+    password = url.split(":")[2].split("@")[0]
+    assert password not in before.output + first.output + checked.output + shown.output
+
+
+def test_an_engine_that_is_missing_foreign_or_newer_is_a_sentence(call: Call, config: Path, url: str) -> None:
+    with connect(url, "test") as admin:
+        admin.execute("CREATE SCHEMA sumi_workspace")
+        refused = call("engine", "init", config)
+        assert refused.exit_code == 1 and "was not made by this program" in refused.output
+        admin.execute("DROP SCHEMA sumi_workspace")
+        call("engine", "init", config)
+        admin.execute("UPDATE sumi_workspace.schema_version SET version = %s", (WORKSPACE.newest + 1,))
+    for words in (("engine", "check", config), ("engine", "stats", config), ("status", config), ("audit", config)):
+        newer = call(*words)
+        assert newer.exit_code == 1 and "newer than this program" in newer.output, words
+    config.write_text(QUALITY)
+    without = call("engine", "check", config)
+    assert without.exit_code == 2 and "names no engine" in without.output
+    config.write_text(f'{QUALITY}[engine]\nurl = "postgresql://crawl:s3cr3t@127.0.0.1:1/terrain"\n')
+    for words in (("engine", "check", config), ("status", config), ("pause", config), ("crawl", config)):
+        away = call(*words)
+        assert away.exit_code == 1 and "cannot reach the engine terrain on 127.0.0.1, port 1" in away.output, words
+        assert "s3cr3t" not in away.output and "Traceback" not in away.output
+
+
+def test_flags_are_set_and_cleared_from_any_machine(call: Call, config: Path, url: str, tmp_path: Path) -> None:
+    call("engine", "init", config)
+    elsewhere = tmp_path / "elsewhere"
+    assert call("pause", config, "fetcher", "--workspace", elsewhere).exit_code == 0
+    assert "pause.fetcher" in json.loads(call("status", config, "--json").output)["flags"]
+    assert call("resume", config).exit_code == 0
+    assert EngineWorkspace(tmp_path, url).flags() == []
+
+
+def test_what_only_files_can_do_is_said(call: Call, config: Path, tmp_path: Path) -> None:
+    call("engine", "init", config)
+    backup = call("backup", tmp_path / "backup", config)
+    assert backup.exit_code == 1 and "pg_dump" in backup.output
+    purge = call("reset", config, "--purge", "--yes")
+    assert purge.exit_code == 2 and "drop the schemas" in purge.output

@@ -1,0 +1,251 @@
+"""The lease of a process in the engine: what becomes of it when the process, its connection or the engine goes."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from crawler.engine.engine_connection import connect
+from crawler.engine.schemas import upgrade
+from crawler.model.records import RunEvent, dump
+from crawler.pace.decisions import Busy, EntryRequest, NotYet, Open
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.clock import read_clock
+from crawler.workspace.door import RoleTaken, WorkspaceError
+from crawler.workspace.log import Cursor
+from crawler.workspace.postgres.engine_session import Fenced, Gone
+from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+from crawler.workspace.postgres.workspace_schema import WORKSPACE
+from crawler.workspace.reading import read_records
+from tests.crawler.workspace.engine_opener import EngineOpener
+from tests.places import ROOT
+from tests.postgres_server import PostgresServer, own_server
+
+WISH = EntryRequest(run=1, delay_ms=60_000, limit=9)
+
+_HOLDER = """
+    import sys
+    from pathlib import Path
+    from crawler.pace.decisions import EntryRequest
+    from crawler.workspace.clock import read_clock
+    from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+    workspace = EngineWorkspace(Path(sys.argv[1]), sys.argv[2])
+    held = [workspace.take_role("ingest"), workspace.claim("a.test"), workspace.slots(2)]
+    held[2].acquire(2)
+    gate = workspace.gate("a.test", read_clock)
+    gate.try_enter(EntryRequest(run=1, delay_ms=60000, limit=9))
+    print(held[1].token, flush=True)
+    sys.stdin.read()
+"""
+
+
+def event(number: int) -> bytes:
+    return dump(RunEvent(number, "2026-01-01T00:00:00.000Z", "started"))
+
+
+def runs_in(workspace: EngineWorkspace, writer: str = "fetcher-01") -> list[int]:
+    return [record.run for record, _ in read_records(workspace.results.reader(writer), RunEvent)]
+
+
+def run_out(workspace: EngineWorkspace, other: EngineWorkspace) -> None:
+    """Let the lease of a workspace run out: it could not be renewed for so long."""
+    other.session.execute("UPDATE holders SET until_us = 0 WHERE id = %s", (workspace.session.holder,))
+
+
+def drop(workspace: EngineWorkspace, other: EngineWorkspace) -> None:
+    """End the connection of a workspace, as an administrator or a network does."""
+
+    def pid(connection: psycopg.Connection[object]) -> int:
+        return connection.info.backend_pid
+
+    other.session.execute("SELECT pg_terminate_backend(%s)", (workspace.session.run(pid),))
+
+
+@pytest.fixture
+def holder(opener: EngineOpener, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    code = [sys.executable, "-c", textwrap.dedent(_HOLDER), str(tmp_path / "workspace"), opener.url]
+    process = subprocess.Popen(code, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_everything_that_a_killed_process_held_is_free_again(
+    workspace: EngineWorkspace, holder: subprocess.Popen[bytes]
+) -> None:
+    """`kill -9` with a request out, on this machine: the request is over, and counts as ended when that is seen."""
+    assert holder.stdout is not None
+    token = int(holder.stdout.readline())
+    slots = workspace.slots(2)
+    slots.acquire(2)
+    gate = workspace.gate("a.test", read_clock)
+    assert (workspace.is_role_taken("ingest"), workspace.claim("a.test"), slots.held) == (True, None, 0)
+    assert gate.try_enter(WISH).admission == Busy()
+    holder.kill()
+    holder.wait()
+    claim = workspace.claim("a.test")
+    slots.acquire(2)
+    assert claim is not None and claim.token > token
+    assert (workspace.is_role_taken("ingest"), slots.held) == (False, 2)
+    entry = gate.try_enter(WISH)
+    assert isinstance(entry.admission, NotYet) and entry.admission.at_ns > entry.at.mono_ns + 55_000_000_000
+    assert gate.read().sent == 1
+
+
+def test_a_process_that_was_away_for_too_long_is_fenced_for_good(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    """As one that was stopped, or cut off: once another has taken one of its domains, nothing of it takes effect."""
+    other = opener()
+    for domain in ("a.test", "b.test"):
+        assert workspace.claim(domain) is not None
+    log = workspace.results.writer("fetcher-01", segment_bytes=1 << 20, gathers=True)
+    log.append(event(1))
+    log.sync()
+    log.append(event(2))
+    gate = workspace.gate("b.test", read_clock)
+    workspace.job_writer().write("b.test", [])
+    run_out(workspace, other)
+    claim = other.claim("a.test")
+    assert claim is not None and claim.token > 1
+    with pytest.raises(Fenced, match="others have taken over its work"):
+        log.sync()
+    with pytest.raises(Fenced):
+        log.append(event(3))
+    workspace.save_bookmark("b.test", Bookmark(Cursor(9, 9)))
+    with pytest.raises(Fenced):
+        gate.try_enter(WISH)
+    with pytest.raises(Fenced):
+        workspace.document("run")
+    workspace.beat("fetcher-01", b"{}")  # what a process does while it ends does not fail
+    assert other.bookmark("b.test") == Bookmark()
+    assert runs_in(other) == [1]
+    assert other.claim("b.test") is not None, "everything that it held is free"
+
+
+def test_a_lease_that_ran_out_while_nobody_wanted_it_goes_on(opener: EngineOpener, workspace: EngineWorkspace) -> None:
+    assert workspace.claim("a.test") is not None
+    run_out(workspace, opener())
+    gate = workspace.gate("a.test", read_clock)
+    assert gate.try_enter(WISH).admission == Open(1)
+
+
+def test_after_a_lost_connection_domains_are_taken_anew_and_wait_their_delay(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    other = opener()
+    claim = workspace.claim("a.test")
+    gate = workspace.gate("a.test", read_clock)
+    assert claim is not None
+    assert isinstance(gate.try_enter(WISH).admission, Open)
+    drop(workspace, other)
+    gate.finish()
+    short = EntryRequest(run=1, delay_ms=30_000, limit=9)
+    entry = gate.try_enter(short)
+    assert isinstance(entry.admission, NotYet) and entry.admission.at_ns - entry.at.mono_ns > 25_000_000_000
+    assert other.session.execute("SELECT token > %s FROM gates", (claim.token,)) == [(True,)]
+    assert other.claim("a.test") is None, "it is still mine"
+    assert gate.record.sent == other.gate("a.test", read_clock).read().sent == 1
+
+
+def test_a_role_outlives_a_lost_connection(opener: EngineOpener, workspace: EngineWorkspace) -> None:
+    other = opener()
+    role = workspace.take_role("ingest")
+    drop(workspace, other)
+    with pytest.raises(RoleTaken):
+        other.take_role("ingest")
+    assert workspace.flags() == []
+    role.release()
+    other.take_role("ingest").release()
+
+
+def test_a_process_elsewhere_is_gone_when_its_connection_has_been_closed_for_a_while(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    other = opener()
+    assert workspace.claim("a.test") is not None
+    other.session.join()
+    other.session.execute("UPDATE holders SET machine = 'another' WHERE id = %s", (workspace.session.holder,))
+    assert other.claim("a.test") is None
+    workspace.session._line.stop()  # type: ignore[union-attr]
+    workspace.session._connection.close()  # type: ignore[union-attr]
+    assert other.claim("a.test") is None, "it may be about to open another"
+    other.session.execute("UPDATE holders SET renewed_us = renewed_us - 6000000, joined_us = joined_us - 6000000")
+    claim = None
+    for _ in range(200):  # the engine notices a closed connection in its own time
+        claim = claim or other.claim("a.test")
+    assert claim is not None
+
+
+def test_in_another_era_every_domain_waits_its_whole_delay(opener: EngineOpener, workspace: EngineWorkspace) -> None:
+    """A copy of the engine took over, and may lack the last requests."""
+    gate = workspace.gate("a.test", read_clock)
+    assert isinstance(gate.try_enter(EntryRequest(run=1, delay_ms=0, limit=9)).admission, Open)
+    gate.finish()
+    workspace.session.execute("UPDATE eras SET era = 'another'")
+    workspace.session.execute("UPDATE gates SET ended_us = ended_us - 600000000")
+    heir = opener().gate("a.test", read_clock)
+    entry = heir.try_enter(WISH)
+    assert isinstance(entry.admission, NotYet) and entry.admission.at_ns - entry.at.mono_ns > 55_000_000_000
+
+
+# -- the engine itself ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with own_server() as made:
+        with connect(made.url(), "test") as connection:
+            upgrade(connection, WORKSPACE)
+        yield made
+
+
+def test_an_engine_that_crashes_and_comes_back_has_lost_nothing_that_was_synced(
+    server: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who endures goes on as if nothing had been; finished visits wait in memory meanwhile."""
+    workspace = EngineWorkspace(tmp_path, server.url())
+    workspace.prepare()
+    workspace.endure(lambda: False)
+    assert workspace.claim("a.test") is not None
+    log = workspace.results.writer("fetcher-01", segment_bytes=1 << 20, gathers=True)
+    log.append(event(1))
+    log.sync()
+    log.append(event(2))
+    server.crash()
+    threading.Timer(0.5, server.start).start()
+    with caplog.at_level(logging.WARNING, "sumi.engine"):
+        log.sync()
+    assert runs_in(workspace) == [1, 2]
+    gate = workspace.gate("a.test", read_clock)
+    assert gate.try_enter(WISH).admission == Open(1)
+    assert ["nothing is requested until it is back" in caplog.text, "The engine is back" in caplog.text] == [True, True]
+    workspace.close()
+
+
+def test_an_engine_that_is_away_is_a_sentence_for_who_does_not_wait(server: PostgresServer, tmp_path: Path) -> None:
+    workspace = EngineWorkspace(tmp_path, server.url())
+    workspace.prepare()
+    server.stop()
+    try:
+        with pytest.raises(Gone, match=r"cannot reach the engine postgres on 127\.0\.0\.1") as refused:
+            workspace.flags()
+        assert isinstance(refused.value, WorkspaceError) and server.url().split(":")[2].split("@")[0] not in str(
+            refused.value
+        )
+        is_over = iter([False, True]).__next__
+        workspace.endure(is_over)
+        with pytest.raises(Gone):
+            workspace.flags()
+    finally:
+        server.start()
+    assert workspace.flags() == []
+    workspace.close()
