@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from crawler.model.settings import Config
+from crawler.model.shown_text import size_words
 from crawler.model.urls import domain_of, normalize, without_www
 from crawler.rules.lists import Classifier, DomainClass, PatternList
 from crawler.rules.page_rules import PageRules
@@ -13,6 +14,7 @@ from crawler.rules.subdomains import is_public_suffix
 _SMALL_DELAY = 500
 _LARGE_BUDGET = 100_000
 _LARGE_DEPTH = 8
+_SMALL_MEMORY = 256 * 1024 * 1024
 _MOST_OF_A_KIND = 20
 
 
@@ -148,6 +150,15 @@ def _limits(config: Config) -> Iterable[str]:
         )
     if crawler.max_depth > _LARGE_DEPTH:
         yield f"[crawler] max-depth = {crawler.max_depth:,} is most of the web; 2 or 3 is usual"
+    memory = config.resilience.max_memory
+    if 0 < memory < _SMALL_MEMORY:
+        yield (
+            f"[resilience] max-memory = {size_words(memory)} is about what a stage has when it starts; the crawl may"
+            f" end with exit code 70 again and again ({size_words(_SMALL_MEMORY)} or more is usual)"
+        )
+    discovery = config.discovery
+    if discovery.elsewhere and not discovery.sitemaps and discovery.pagination != "speculate":
+        yield '[discovery] elsewhere has no effect without sitemaps = true or pagination = "speculate"'
     if config.network.allow_private_addresses:
         yield "[network] allow-private-addresses lets any page lead the crawler into this machine's own network"
 

@@ -807,6 +807,8 @@ def test_a_harmless_config_has_no_warnings(read: Any) -> None:
         ("[crawler]\nmax-domain-requests = 1000000", "busy for 11.6 days"),
         ("[crawler]\nmax-depth = 50", "most of the web"),
         ("[network]\nallow-private-addresses = true", "allow-private-addresses"),
+        ('[resilience]\nmax-memory = "20 MiB"', "max-memory = 20 MiB is about what a stage has when it starts"),
+        ("[discovery]\nelsewhere = true\nsitemaps = false", "[discovery] elsewhere has no effect"),
     ],
 )
 def test_what_will_hurt_is_warned_about(read: Any, text: str, words: str) -> None:
