@@ -3,7 +3,8 @@
 A made-up map of a completed run is served by the real command. First nobody looks, and the CPU of the server is
 measured; then so many clients, each with an account, go round the questions that the pages of the face ask. What counts
 is the time of each answer, after a first round in which the answers that take a scan of the map are worked out.
-`--crawl`: the demo is crawled meanwhile, with four fetchers, again and again.
+`--crawl`: meanwhile the next run is under way on the same map: 40 sites, a quarter of a second between requests. Its
+pages a second are measured with and without people who look.
 """
 
 from __future__ import annotations
@@ -11,23 +12,32 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import requests
 
+from benchmarks import crawls
+from benchmarks.crawls import CrawlOptions, terrain_lists
+from benchmarks.terrain import ScaledTerrain, Shape
+from benchmarks.webserver import WebServer, serve
 from crawler.config.load import load
 from crawler.database.format import SCHEMA_VERSION
+from crawler.model.settings import Config
 from crawler.model.urls import hash64
+from crawler.observe.processes import observe
 from crawler.workspace.opening import open_workspace
 from ingest.sqlite.order_rows import prepare_orders
 from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
+from ingest.sqlite.setup import note_rules
 from ingest.sqlite.visit_counts import prepare_counts
 from reporter.web.routing import Role
 from reporter.web.web_accounts import WebAccounts
@@ -42,12 +52,16 @@ PATHS = (
     *("/api/pages?limit=50&domain=d9.test&state=dead_link", "/api/pages?limit=50&depth=3&status=500", "/metrics"),
     *("/api/graph?level=communities", "/api/graph?level=pages&domain=d0.test", "/api/pages?limit=50&q=tea"),
 )
+SITES = Shape(sites=40, pages=500)  # of the run that goes on meanwhile
 PAUSE = 0.2  # seconds of a client between two calls: an admin may make 500 a minute
 _STATES = ("processed", "processed", "depth_exceeded", "depth_exceeded", "depth_exceeded", "dead_link")
 
 
-def make_map(path: Path, pages: int, domains: int) -> None:
-    """A completed run: so many pages in so many domains, a third of them visited, with links in between."""
+def make_map(path: Path, pages: int, domains: int, config: Config | None = None) -> None:
+    """A completed run: so many pages in so many domains, a third of them visited, with links in between.
+
+    `config`: the one that the next run is made with.
+    """
     with sqlite3.connect(path, isolation_level=None) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")
@@ -85,6 +99,8 @@ def make_map(path: Path, pages: int, domains: int) -> None:
             db.execute(sql)
         prepare_counts(db)
         prepare_orders(db)
+        if config is not None:
+            note_rules(db, config)
 
 
 def _targets(page: int, pages: int) -> Iterator[int]:
@@ -138,43 +154,78 @@ def main() -> int:
 
 
 def measure(folder: Path, given: argparse.Namespace) -> int:
-    config = folder / "my.toml"
-    config.write_text('[[quality]]\ndomain = "d0.test"\n')
-    began = time.monotonic()
-    make_map(folder / "sumi-ripple.db", given.pages, given.domains)
-    size = (folder / "sumi-ripple.db").stat().st_size / 2**30
-    print(f"made a map of {given.pages:,} pages in {time.monotonic() - began:.0f} s, {size:.1f} GiB", flush=True)
-    loaded = load(config)
-    accounts = WebAccounts(open_workspace(loaded), loaded.workspace)
+    with ExitStack() as stack:
+        server = stack.enter_context(serve(ScaledTerrain(SITES), folder / "sites")) if given.crawl else None
+        config = write_config(folder, server) if server else folder / "my.toml"
+        if server is None:
+            config.write_text('[[quality]]\ndomain = "d0.test"\n')
+        loaded = load(config)
+        began = time.monotonic()
+        make_map(loaded.output.database_path, given.pages, given.domains, loaded)
+        size = loaded.output.database_path.stat().st_size / 2**30
+        print(f"made a map of {given.pages:,} pages in {time.monotonic() - began:.0f} s, {size:.1f} GiB", flush=True)
+        tokens = make_accounts(loaded, given.clients)
+        face = stack.enter_context(ended([sys.executable, "-m", "crawler", "serve", str(config), "--port", "0"]))
+        assert face.stdout is not None
+        found = re.search(r"http://[^/]+", face.stdout.readline())
+        assert found is not None, "the server did not start"
+        warm_up(found[0], tokens[0])
+        before = cpu_seconds(face.pid)
+        time.sleep(given.idle)
+        print(f"nobody looks: {(cpu_seconds(face.pid) - before) / given.idle:.2%} of a core", flush=True)
+        if not given.crawl:
+            return look(found[0], tokens, given.seconds, face.pid)
+        stack.enter_context(ended([sys.executable, "-m", "crawler", "crawl", str(config), "-q"]))
+        alone = crawl_rate(loaded, given.seconds, is_first=True)
+        warm_up(found[0], tokens[0])
+        watched: list[float] = []
+        meter = threading.Thread(target=lambda: watched.append(crawl_rate(loaded, given.seconds)))
+        meter.start()
+        code = look(found[0], tokens, given.seconds, face.pid)
+        meter.join()
+        print(f"the crawl: {alone:.1f} pages/s while nobody looks, {watched[0]:.1f} while {len(tokens)} do")
+        return code
+
+
+def write_config(folder: Path, server: WebServer) -> Path:
+    options = CrawlOptions(minimum_time_on_page=250, workers=2)
+    return crawls.write_config(folder, server, options, terrain_lists(SITES))
+
+
+def make_accounts(config: Config, count: int) -> list[str]:
+    """So many admins; returns their tokens."""
+    accounts = WebAccounts(open_workspace(config), config.workspace)
     tokens = []
-    for number in range(given.clients):
+    for number in range(count):
         accounts.add(f"client-{number}", Role.ADMIN, "a password for the benchmark")
         tokens.append(accounts.add_token(f"client-{number}", "bench"))
-    command = [sys.executable, "-m", "crawler", "serve", str(config), "--port", "0"]
-    crawl: subprocess.Popen[bytes] | None = None
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    return tokens
+
+
+@contextmanager
+def ended(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A command that ends with the block."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            assert server.stdout is not None
-            found = re.search(r"http://[^/]+", server.stdout.readline())
-            assert found is not None, "the server did not start"
-            warm_up(found[0], tokens[0])
-            before = cpu_seconds(server.pid)
-            time.sleep(given.idle)
-            print(f"nobody looks: {(cpu_seconds(server.pid) - before) / given.idle:.2%} of a core", flush=True)
-            if given.crawl:
-                demo = f"{sys.executable} -m crawler demo -q --workers 4 --workspace {folder}/w"
-                crawl = subprocess.Popen(
-                    ["sh", "-c", f"while :; do {demo}; done"],
-                    start_new_session=True,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            return look(found[0], tokens, given.seconds, server.pid)
+            yield process
         finally:
-            if crawl is not None:
-                os.killpg(crawl.pid, 9)
-                crawl.wait()
-            server.terminate()
+            process.send_signal(signal.SIGINT)
+
+
+def crawl_rate(config: Config, seconds: int, *, is_first: bool = False) -> float:
+    """Pages a second that the run under way visits. `is_first`: once it has visited its first thousand."""
+    workspace = open_workspace(config)
+
+    def visited() -> int:
+        return observe(workspace).figures()["pages"]
+
+    until = time.monotonic() + 300
+    while is_first and not 1000 <= visited() < 10**6:
+        assert time.monotonic() < until, "the crawl did not begin"
+        time.sleep(0.5)
+    before, began = visited(), time.monotonic()
+    time.sleep(seconds)
+    return (visited() - before) / (time.monotonic() - began)
 
 
 def warm_up(base: str, token: str) -> None:

@@ -56,6 +56,9 @@ def serve(
     key: Annotated[
         Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate.", show_default=False)
     ] = None,
+    behind_tls: Annotated[
+        bool, typer.Option("--behind-tls", help="A proxy in front speaks HTTPS: cookies are for HTTPS alone.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Show the built-in demo; it is crawled if need be.")] = False,
     workers: WorkersOption = None,
     workspace: WorkspaceOption = None,
@@ -65,7 +68,7 @@ def serve(
     """
     from reporter.web.web_server import Place
 
-    place = Place(host, port, tuple(names or ()), allow_remote, certificate, key)
+    place = Place(host, port, tuple(names or ()), allow_remote, certificate, key, behind_tls)
     if demo:
         if config is not None:
             raise UsageError("--demo has its own config; give one or the other")

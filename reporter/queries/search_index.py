@@ -94,6 +94,9 @@ def has_words(words: list[str], url: str, title: str | None) -> bool:
 
 
 def map_stamp(reader: MapReader) -> str:
-    """Names the state of a map: its newest run, and whether that is over."""
-    row = reader.first("SELECT id, started_at, status, coalesce(finished_at, '') FROM runs ORDER BY id DESC LIMIT 1")
+    """Names the state of a map: its newest run, whether that is over, and the rules that the map is built under."""
+    row = reader.first(
+        "SELECT id, started_at, status, coalesce(finished_at, ''),"
+        " coalesce((SELECT value FROM meta WHERE name = 'map_hash'), '') FROM runs ORDER BY id DESC LIMIT 1"
+    )
     return " ".join(str(value) for value in row) if row else ""

@@ -53,10 +53,7 @@ class StatsQuery(RunQuery):
 def prepared_survey(face: Face, about: ChosenMap) -> Figures:
     """The figures of a run, worked out once."""
     return face.prepared.get(
-        f"survey {about.path} {about.run}",
-        about.stamp,
-        lambda: survey(about.path, in_full=False),
-        is_live=not about.is_completed,
+        f"survey {about.key}", about.stamp, lambda: survey(about.path, in_full=False), is_live=not about.is_completed
     )
 
 
@@ -89,10 +86,7 @@ def mending(call: Call) -> Answer:
     """Links of quality domains that their owners may want to change: gone, not reachable, permanently redirected."""
     about = chosen(call.face, call.query.run)
     found = call.face.prepared.get(
-        f"full {about.path} {about.run}",
-        about.stamp,
-        lambda: survey(about.path, is_uncut=True),
-        is_live=not about.is_completed,
+        f"full {about.key}", about.stamp, lambda: survey(about.path, is_uncut=True), is_live=not about.is_completed
     )
     lists = {"dead": found.dead_links, "unreachable": found.unreachable_links, "moved": found.moved_links}
     totals = {"dead": found.dead_links_total, "unreachable": found.unreachable_links_total}
@@ -124,7 +118,7 @@ class DomainsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"klass": 
 
 def domains(call: Call) -> Answer:
     about, query = chosen(call.face, call.query.run), call.query
-    name = f"domains by {query.sort} {about.path} {about.run}"
+    name = f"domains by {query.sort} {about.key}"
     known = prepared_survey(call.face, about).domains
     rows = call.face.prepared.get(name, about.stamp, lambda: _sorted(known, query.sort), is_live=not about.is_completed)
     fits = fitting_domains(rows, query)
@@ -279,7 +273,7 @@ def explain(call: Call) -> Answer:
         stamp = f"{about.stamp if about else ''} {config.map_hash} {config.entry_notes}"
         # Who links there is summed up over all domains: some tenths of a second on a large map.
         found = face.prepared.get(
-            f"explain {name} {database}",
+            f"explain {name} {about.key if about else ''}",
             stamp,
             lambda: explain_domain(config, database, name).json(),
             is_live=about is not None and not about.is_completed,
@@ -306,7 +300,7 @@ class CandidatesQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 def candidates(call: Call) -> Answer:
     about = chosen(call.face, call.query.run)
-    name = f"candidates {about.path} {about.run}"
+    name = f"candidates {about.key}"
     found = call.face.prepared.get(
         name, about.stamp, lambda: find_candidates(about.path, 500), is_live=not about.is_completed
     )
@@ -333,7 +327,7 @@ def graph(call: Call) -> Answer:
     if query.level == "pages":
         name = host(query.domain)
         found = face.prepared.get(
-            f"pages of {name} {about.path}",
+            f"pages of {name} {about.key}",
             about.stamp,
             lambda: page_level.pages_of_domain(about.path, name),
             is_live=not about.is_completed,
@@ -349,7 +343,7 @@ def graph(call: Call) -> Answer:
 def _domain_levels(face: Face, about: ChosenMap, query: GraphQuery) -> dict[str, Any]:
     config, most = face.config, query.most
     tagged = f"{about.stamp} {config.entry_notes}"
-    name = f"level {about.path} {about.run} {most}"
+    name = f"level {about.key} {most}"
     if query.against is None:
         level = face.prepared.get(
             name, tagged, lambda: domain_level.domain_level(config, about.path, most), is_live=not about.is_completed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.database.completed_map import copy_path
 from crawler.database.reader import open_map
 from crawler.database.run_log import recorded_runs
 from crawler.model.settings import Config
@@ -14,9 +15,14 @@ from reporter.web.face import Face
 
 @dataclass(frozen=True, slots=True)
 class ChosenMap:
-    """`note` is for people: that another run is under way."""
+    """`note` is for people: that another run is under way.
+
+    `key` names the map among those that answers are kept of: the map of a completed run is the same before and after
+    the next run begins, when it becomes a copy.
+    """
 
     path: Path
+    key: str
     stamp: str
     run: int
     is_completed: bool
@@ -43,7 +49,9 @@ def chosen(face: Face, run: int | None = None) -> ChosenMap:
     if not is_completed:  # it changes with every batch of the ingest
         found_at = path.with_name(path.name + "-wal")
         stamp += f" {found_at.stat().st_mtime_ns if found_at.exists() else 0}"
-    return ChosenMap(path, f"{path} {stamp}", int(number or 0), is_completed, config, note)
+    is_shown = is_completed and path in (face.database, copy_path(face.database))
+    key = f"{'completed' if is_shown else path} {number}"
+    return ChosenMap(path, key, f"{key} {stamp}", int(number or 0), is_completed, config, note)
 
 
 def _map_of_run(face: Face, config: Config, run: int, started: str) -> Path:

@@ -26,7 +26,10 @@ class CannotServe(SumiError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen. `names`: further host names under which people reach the server."""
+    """Where to listen. `names`: further host names under which people reach the server, with or without its port.
+
+    `is_behind_tls`: a proxy in front speaks HTTPS for it.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -34,6 +37,7 @@ class Place:
     is_remote_allowed: bool = False
     certificate: Path | None = None
     key: Path | None = None
+    is_behind_tls: bool = False
 
 
 def is_loopback(host: str) -> bool:
@@ -123,13 +127,16 @@ def _binding(place: Place, port: int) -> Binding:
         names |= {"localhost", "127.0.0.1", "::1"}
     bare = {f"[{name}]" if ":" in name else name.lower() for name in names}
     usual = 443 if place.certificate else 80
-    hosts = {f"{name}:{port}" for name in bare} | (bare if port == usual or not is_loopback(place.host) else set())
-    return Binding(port, frozenset(hosts), place.certificate is not None, is_loopback(place.host))
+    hosts = {f"{name}:{port}" for name in bare} | {name.lower() for name in place.names}
+    if port == usual or not is_loopback(place.host):
+        hosts |= bare
+    is_tls = place.certificate is not None or place.is_behind_tls
+    return Binding(port, frozenset(hosts), is_tls, is_loopback(place.host))
 
 
 def _say_where(face: Face, place: Place, port: int, say: Callable[[str], None]) -> None:
     host = f"[{place.host}]" if ":" in place.host else place.host
-    base = f"{face.binding.scheme}://{host}:{port}"
+    base = f"{'https' if place.certificate else 'http'}://{host}:{port}"
     if face.binding.is_loopback:
         say(f"The web face is at {base}/. Open this link to sign in; it works once, for a quarter of an hour:")
         say(f"  {base}/enter?token={face.accounts.add_link()}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import requests
+import trustme
 
 from tests.crawler.cli.calling import called, sumi
 from tests.reporter.web.serving import CONFIG, PASSWORD
@@ -40,6 +41,34 @@ def test_serve_prints_a_link_that_signs_in_and_ends_with_ctrl_c(tmp_path: Path) 
         finally:
             server.send_signal(signal.SIGINT)
         assert server.wait(30) == 0
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_under_tls_here_or_in_front_the_cookie_is_for_https_alone(tmp_path: Path, behind: bool) -> None:
+    (tmp_path / "my.toml").write_text(CONFIG)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    tls = ["--behind-tls", "--name", "crawl.example"]
+    if not behind:
+        tls = ["--tls-certificate", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server.pem")]
+    command = [sys.executable, "-m", "crawler", "serve", str(tmp_path / "my.toml"), "--port", "0", *tls]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            _line(server)
+            link = _line(server).strip()
+            host = {"Host": "crawl.example"} if behind else {}
+            assert link.startswith("http://" if behind else "https://")
+            link = link.replace("127.0.0.1", "localhost") if not behind else link
+            answer = requests.get(
+                link, headers=host, allow_redirects=False, timeout=30, verify=str(tmp_path / "ca.pem")
+            )
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(30) == 0
+    flags = set(answer.headers["Set-Cookie"].split("; ")[1:])
+    assert flags == {"Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict", "Secure"}
+    assert answer.headers["Strict-Transport-Security"]
 
 
 def test_elsewhere_needs_a_flag_and_an_account(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_an_index_names_the_map_that_it_was_made_of(found: tuple[Path, Path], tm
     (tmp_path / "broken.db").write_bytes(b"SQLite format 3\0 and nothing else")
     assert stamp_of(tmp_path / "broken.db") is None
     with open_map(found[0]) as reader:
-        assert map_stamp(reader) == "1 2025-01-15T10:30:00Z completed 2025-01-15T14:45:23Z"
+        assert map_stamp(reader).startswith("1 2025-01-15T10:30:00Z completed 2025-01-15T14:45:23Z ")
 
 
 def test_an_index_that_is_not_wanted_any_more_leaves_no_file(found: tuple[Path, Path], tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ schema = schemathesis.pytest.from_fixture("document")
 
 
 @schema.parametrize()
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_a_call_gets_a_documented_answer(case, fuzzed: Served, token: str | None) -> None:  # type: ignore[no-untyped-def]
     response = case.call(base_url=fuzzed.base, headers={"Authorization": f"Bearer {token}"}, allow_redirects=False)
     case.validate_response(
