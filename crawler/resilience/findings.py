@@ -21,8 +21,8 @@ WORDS = ("network", "name-servers", "clock", "disk", "database", "file-handles",
 def network(hosts: int, words: str) -> Finding:
     return Finding(
         "network",
-        f"this machine reaches none of {hosts} hosts that answered before or are named in [resilience] probe ({words});"
-        " check cable, Wi-Fi, VPN or firewall. The crawl goes on by itself when one answers",
+        f"this machine reaches none of {hosts} hosts that answered before, are named in [resilience] probe or are seeds"
+        f" ({words}); check cable, Wi-Fi, VPN or firewall. The crawl goes on by itself when one answers",
     )
 
 

@@ -1,8 +1,9 @@
 """Answers the fetchers' question whether the network works, for all of them, and waits for it while it does not.
 
 A success of another fetcher after the question is an answer; otherwise hosts that answered earlier in this run (before
-its first answer: in the run before), and those of `[resilience] probe`, are connected to. While none is reached, the
-document `network` says so and no fetcher sends anything. The probe runs in a thread: the supervisor goes on meanwhile.
+its first answer: in the run before), those of `[resilience] probe`, and a few of the list are connected to. While none
+is reached, the document `network` says so and no fetcher sends anything. The probe runs in a thread: the supervisor
+goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from crawler.model.settings import Config
-from crawler.model.urls import host_of, without_www
+from crawler.model.urls import authority_of, host_of, without_www
 from crawler.net.probe import Probed
 from crawler.observe.live_text import duration
 from crawler.observe.processes import StageProcess, observe
@@ -28,6 +29,7 @@ log = logging.getLogger("sumi.supervisor")
 
 MOST_HOSTS = 16  # that answered, remembered for the probe
 SAVE_HOSTS_EVERY = 5.0  # seconds
+_SEEDS = 3  # hosts of the list that are asked besides
 MERGE_NS = 60_000_000_000  # outages closer to each other than this are one
 MOST_GUESSES = 10  # pauses where nothing has answered yet and `suspicion` domains or more fail
 
@@ -56,6 +58,7 @@ class OutageWatch:
         if self.state != before:
             self._write()
         self._hosts = dict.fromkeys(before.hosts)
+        self._seeds = list(dict.fromkeys(_target_of(seed) for entry in config.quality for seed in entry.seeds))
         self._saved_at = 0.0
         self._thread: threading.Thread | None = None
         self._results: list[Probed] | None = None
@@ -112,10 +115,17 @@ class OutageWatch:
         hosts = [host for host in reversed(tuple(self._hosts) or self.state.earlier_hosts) if host]
         return [*self._settings.probe, *hosts][: max(MOST_TARGETS, len(self._settings.probe) + 3)]
 
+    def _next_seeds(self) -> list[str]:
+        """A few hosts of the list, others each time: one that answers proves the network too, and a host of `probe`
+        that is gone for good holds nobody back.
+        """
+        some, self._seeds = self._seeds[:_SEEDS], self._seeds[_SEEDS:] + self._seeds[:_SEEDS]
+        return some
+
     def _begin_probe(self) -> None:
         self._results = None
         self._probe_ns = time.monotonic_ns()
-        targets = self._targets()
+        targets = list(dict.fromkeys([*self._targets(), *self._next_seeds()]))
 
         def run() -> None:
             self._results = self._probe(targets)
@@ -245,6 +255,11 @@ class OutageWatch:
         for name in self._workspace.bells():
             if name.startswith("fetcher-"):
                 self._workspace.ring(name)
+
+
+def _target_of(seed: str) -> str:
+    authority = authority_of(seed)
+    return authority if ":" not in authority else f"https://{authority}/"
 
 
 def _domains_of(hosts: Iterable[str]) -> set[str]:

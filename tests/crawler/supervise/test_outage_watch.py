@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
-from crawler.model.settings import Config, OutputSettings, ResilienceSettings
+from crawler.model.settings import Config, OutputSettings, QualityEntry, ResilienceSettings
 from crawler.net.probe import Probed
 from crawler.resilience import network_state
 from crawler.supervise.outage_watch import MOST_GUESSES, OutageWatch
@@ -200,6 +201,23 @@ def test_an_outage_at_the_start_of_a_later_run_is_waited_for(tmp_path: Path) -> 
     for _ in range(3):
         bench.step()
     assert bench.told.is_waiting and bench.told.findings[0].startswith("network: this machine reaches none of 2 hosts")
+
+
+def test_a_host_of_probe_that_never_answers_holds_nobody_back_whose_seeds_do(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, probe=("https://gone.test/",))
+    seeds = tuple(QualityEntry(f"{name}.test", (f"https://{name}.test/",)) for name in "abcde")
+    bench.config = replace(bench.config, quality=seeds)
+    bench.watch = bench.start()
+    bench.is_up = False
+    bench.ask()
+    bench.step()
+    assert bench.told.is_waiting
+    bench.step()
+    asked = [target for targets in bench.asked for target in targets]
+    assert {f"{name}.test" for name in "abcde"} <= set(asked), "all of the list, a few at a time"
+    bench.is_up = True
+    bench.step()
+    assert not bench.told.is_waiting
 
 
 def test_a_watch_that_was_killed_while_it_waited_holds_nobody_back(tmp_path: Path) -> None:
