@@ -4,6 +4,9 @@ Extraction is what every page pays. Beside it stand the steps that judge a page 
 label the next page of its list (`crawler.model.pagination`): each in microseconds a page, and as a share of extraction.
 Pages are the HTML files under the given folders, by default what documentation packages install. Each round reads all
 of them with every step, and the best round of each step counts, so that other processes disturb little.
+
+On a busy machine, count instructions instead: `valgrind --tool=callgrind python -m benchmarks.reading --only judge
+--rounds 5 --pages 150`, and the same with one round. The difference is that of four rounds of the step.
 """
 
 from __future__ import annotations
@@ -107,11 +110,19 @@ def main() -> int:
     parser.add_argument("folders", nargs="*", type=Path, default=[Path(folder) for folder in _FOLDERS])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pages", type=int, default=_MOST_PAGES)
+    parser.add_argument("--only", metavar="STEP", help="make the rounds of this step alone, and measure nothing")
     options = parser.parse_args()
     pages = pages_under(options.folders, options.pages)
     if not pages:
         print(f"no HTML pages under {', '.join(map(str, options.folders))}; name a folder that has some")
         return 2
+    if options.only:
+        step = dict(steps(pages)).get(options.only)
+        if step is None:
+            parser.error(f"there is no step {options.only!r}; steps: {', '.join(name for name, _ in steps(pages[:1]))}")
+        for _ in range(options.rounds):
+            step()
+        return 0
     print(report(measure(pages, options.rounds), len(pages)))
     return 0
 
