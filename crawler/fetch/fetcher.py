@@ -45,6 +45,7 @@ from crawler.model.moments import Moment
 from crawler.model.settings import Config
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
+from crawler.resilience import network_state
 from crawler.resilience.stalls import Work
 from crawler.store.file_store import open_store
 from crawler.workspace.clock import read_clock
@@ -213,7 +214,7 @@ class Fetcher:
         self._journal.keep_up(now, self._claims.progress)
         self._claims.release_idle(now)
         is_idle = not self._claims.held and not self._claims.announced
-        doing = "paused" if is_paused else "waiting for the network" if self._outlook.holds_requests else ""
+        doing = "paused" if is_paused else network_state.HOLDS if self._outlook.holds_requests else ""
         doing = doing or self._pressure.now.doing or ("idle" if is_idle else "running")
         self._control.beat(doing, force=self._outlook.has_news())
         self._control.wait(self._patience(is_idle))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crawler.model.settings import Config
+from crawler.observe.processes import read_heartbeats
 from crawler.pace.gate_record import GateRecord
 from crawler.resilience import network_state
 from crawler.workspace.clock import boot_id, read_clock
@@ -26,7 +27,7 @@ _WORDS = {
     "breaker": "its circuit breaker is open: it failed several times in a row",
     "turn": "its turn: as many requests are out as may be at one time",
     ON_THE_WIRE: "a request is under way",
-    "outage": "the crawler's own network is out",
+    "outage": "the crawler's own network, which is out or being checked",
     "paused": "the crawl is paused",
     "rate-limited": "it answered 429 and is left alone for this run",
     "request-limit": "its budget of requests is used up",
@@ -48,7 +49,7 @@ def domain_waits(workspace: Workspace, config: Config) -> list[DomainWait]:
     """Every domain with jobs that are not done, in no order. Costs a file read for each."""
     if workspace.is_flagged("pause") or workspace.is_flagged("pause", "fetcher"):
         all_wait = "paused"
-    elif network_state.read(workspace.document(network_state.DOCUMENT), boot_id()).is_waiting:
+    elif _is_network_in_doubt(workspace):
         all_wait = "outage"
     else:
         all_wait = ""
@@ -62,6 +63,14 @@ def domain_waits(workspace: Workspace, config: Config) -> list[DomainWait]:
             reason, seconds = all_wait, None
         found.append(DomainWait(domain, reason, reason_words(reason), seconds))
     return found
+
+
+def _is_network_in_doubt(workspace: Workspace) -> bool:
+    """Is it out, or do the fetchers hold their requests until somebody knows?"""
+    if network_state.read(workspace.document(network_state.DOCUMENT), boot_id()).is_waiting:
+        return True
+    beats = read_heartbeats(workspace)
+    return any(name.startswith("fetcher-") and beat.get("doing") == network_state.HOLDS for name, beat in beats.items())
 
 
 def reason_words(reason: str) -> str:

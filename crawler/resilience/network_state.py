@@ -11,6 +11,7 @@ import orjson
 
 DOCUMENT = "network"
 VERSION = 1
+HOLDS = "waiting for the network"  # what a fetcher says it does while it holds its requests back
 
 
 @dataclass(frozen=True, slots=True)

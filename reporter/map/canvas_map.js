@@ -17,6 +17,9 @@ const LABEL_FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif";
 const MOST_EDGES_DRAWN = 5000; // at one time; zooming in shows those that are left out
 const MOST_LABELS = 400;
 const ALWAYS_LABELLED = 60; // domains by importance; others once they are large enough to be told apart
+const QUALITY_FIRST = 20; // quality domains that are labelled before all others
+const LEAST = 1.3; // pixels of a radius
+const LEAST_QUALITY = 3.4;
 const OVER_DISCS = 10; // the most important domains, whose labels may cover other discs where there is no room
 const DISC = 1; // what lies on a part of the canvas
 const LABEL = 2;
@@ -33,6 +36,9 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
   const isQuality = (index) => data.classes[nodes.class[index]] === "quality";
   const byImportance = Array.from({ length: count }, (_, index) => index)
     .sort((a, b) => nodes.r[b] - nodes.r[a] || isQuality(b) - isQuality(a) || nodes.known[b] - nodes.known[a] || a - b);
+  // Nobody may link to the quality domains, so that they are small; but they are what people know. Some are labelled first.
+  const known = byImportance.filter(isQuality).sort((a, b) => nodes.known[b] - nodes.known[a] || a - b).slice(0, QUALITY_FIRST);
+  const byName = [...known, ...byImportance.filter((index) => !known.includes(index))];
   const bounds = boundsOf(nodes, count);
   const view = { x: 0, y: 0, scale: 1, width: 1, height: 1, ratio: 1 };
   const hidden = new Set(); // classes
@@ -53,7 +59,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
 
   const screenX = (x) => (x - view.x) * view.scale + view.width / 2;
   const screenY = (y) => (y - view.y) * view.scale + view.height / 2;
-  const radiusOf = (index) => Math.max(nodes.r[index] * view.scale, 1.3);
+  const radiusOf = (index) => Math.max(nodes.r[index] * view.scale, isQuality(index) && !nodes.state ? LEAST_QUALITY : LEAST);
   const isShown = (index) => !hidden.has(nodes.class[index]) && (filter === null || filter(index));
 
   function leastScale() {
@@ -138,7 +144,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     if (linkChanges && !near) drawChangedLinks();
     if (path.length > 1) drawPath();
     if (chosenLink !== null) drawChosenLink();
-    for (let place = count - 1; place >= 0; place -= 1) drawNode(byImportance[place], near);
+    for (let place = count - 1; place >= 0; place -= 1) drawNode(byName[place], near);
     if (selected !== null) drawRing(selected, colours.ink, 2.5);
     if (hovered !== null && hovered !== selected) drawRing(hovered, colours.muted, 1.5);
     drawLabels(near);
@@ -317,7 +323,7 @@ export function createCanvasMap(canvas, data, { onSelect = () => {}, onSelectLin
     }
     const first = [selected, hovered].filter((index) => index !== null);
     const spacing = count > 200 && !near && !matches ? 16 : 0; // pixels above and below a label of a dense map
-    const wanted = near || matches ? byImportance.filter((index) => !isFaded(index, near)) : byImportance;
+    const wanted = near || matches ? byName.filter((index) => !isFaded(index, near)) : byName;
     context.textBaseline = "middle";
     context.textAlign = "center";
     context.lineJoin = "round";

@@ -23,6 +23,8 @@ T = TypeVar("T")
 PATIENCE = 5.0  # seconds that a call waits for an answer that nobody has worked out yet
 _KEPT = 24  # answers
 _FRESH = 3.0  # seconds
+_QUICK = 0.05  # seconds: an answer that is made in less is waited for, though an older one is there
+_BRIEF = 0.3  # seconds of that wait
 _SHARE = 20  # times the seconds that it took, before it is worked out again
 
 
@@ -57,10 +59,10 @@ class Prepared:
             making = self._making.get(name)
             if making is None:
                 making = self._making[name] = self._pool.submit(self._make, name, stamp, make)
-            if kept is not None and is_live:
+            if kept is not None and is_live and kept.seconds > _QUICK:
                 return kept.value  # type: ignore[no-any-return]
         try:
-            return making.result(PATIENCE)  # type: ignore[no-any-return]
+            return making.result(_BRIEF if kept is not None and is_live else PATIENCE)  # type: ignore[no-any-return]
         except NotYet:
             if kept is not None:
                 return kept.value  # type: ignore[no-any-return]

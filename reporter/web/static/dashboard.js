@@ -8,7 +8,7 @@ import { bars, lineChart } from "/static/charts.js";
 import { domainLink, make, pageLink, put, refresh, shown, table, to } from "/static/dom.js";
 import { watch } from "/static/live.js";
 import { attempt, start, tell } from "/static/shell.js";
-import { ago, bytes, counted, duration, moment, number, stateTone, stateWord, waitWord } from "/static/words.js";
+import { ago, bytes, counted, duration, moment, number, stateTone, stateWord, until, waitWord } from "/static/words.js";
 
 const SLOW = 5000; // milliseconds between two questions for figures that are not live
 const SPANS = { "15 min": 900, "3 h": 10800, "2 days": 172800, "30 days": 2592000, "all": 3155673600 };
@@ -146,8 +146,7 @@ function showStages(sample) {
   refresh(byId("stages"), make("h2", {}, "Stages"), sample.stages.length ? table([
     { name: "Stage", cell: (row) => row.name },
     { name: "Health", cell: (row) => [make("span", { class: `tag ${tone(row)}` }, row.is_stuck ? "stuck" : row.is_running ? row.doing || "running" : "not running"),
-      row.is_running && row.standing_seconds > 10 ? make("span", { class: "sub" }, `no progress for ${duration(row.standing_seconds)}`) : null].filter(Boolean) },
-    { name: "Heartbeat", cell: (row) => ago(row.heartbeat_age_seconds) },
+      make("span", { class: "sub" }, `heartbeat ${ago(row.heartbeat_age_seconds)}`, row.is_running && row.standing_seconds > 10 ? `, no progress for ${duration(row.standing_seconds)}` : "")] },
     { name: "Memory", isNumber: true, cell: (row) => bytes(row.memory_bytes) },
   ], sample.stages, { label: "Stages" }) : make("p", { class: "empty" }, "Nothing is running."));
 }
@@ -223,9 +222,8 @@ async function showWaiting() {
 
 function waitingTable(rows) {
   return table([
-    { name: "Longest first", cell: (row) => domainLink(row.domain) },
-    { name: "Why", cell: (row) => waitWord(row.reason) },
-    { name: "Until", isNumber: true, cell: (row) => (row.seconds === null ? "–" : duration(row.seconds)) },
+    { name: "Longest first", cell: (row) => [domainLink(row.domain), make("span", { class: "sub" }, waitWord(row.reason))] },
+    { name: "Until", isNumber: true, cell: (row) => until(row.seconds) },
     { name: "Pages", isNumber: true, cell: (row) => make("a", { href: to("/pages", { domain: row.domain, state: "queued", ...ofRun() }) }, number(row.pages)) },
   ], rows, { label: "Domains that wait" });
 }

@@ -3,7 +3,7 @@
 import { get } from "/static/api.js";
 import { csvLink, domainLink, make, put, refresh, shown, table, to } from "/static/dom.js";
 import { start } from "/static/shell.js";
-import { counted, duration, number, waitWord } from "/static/words.js";
+import { counted, number, until, waitWord } from "/static/words.js";
 
 const EVERY = 5000; // milliseconds
 const MOST = 500;
@@ -29,7 +29,7 @@ async function fill(list) {
     found.domains.length ? make("section", { class: "card" }, table([
       { name: "Domain", cell: (row) => domainLink(row.domain) },
       { name: "Waits for", cell: (row) => shown(row.words) },
-      { name: "Until", isNumber: true, cell: (row) => (row.seconds === null ? "–" : duration(row.seconds)) },
+      { name: "Until", isNumber: true, cell: (row) => until(row.seconds) },
       { name: "Pages", isNumber: true, cell: (row) => make("a", { href: to("/pages", { domain: row.domain, state: "queued" }) }, number(row.pages)) },
     ], found.domains, { label: "Domains that wait" })) : make("p", { class: "empty" }, reason ? "No domain waits for that now." : "No domain waits now."),
     count > found.domains.length ? make("p", { class: "muted small" }, `The first ${number(found.domains.length)} of ${counted(count, "domain")}; the CSV has all.`) : "");

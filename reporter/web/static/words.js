@@ -24,6 +24,9 @@ export function duration(seconds) {
   return `${Math.round(whole / 86400)} days`;
 }
 
+/** How long something still lasts; the last seconds with tenths. */
+export const until = (seconds) => (seconds === null || seconds === undefined ? "–" : seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds));
+
 /** How long ago, in one figure. */
 export function ago(seconds) {
   if (seconds === null || seconds === undefined) return "–";
@@ -53,7 +56,7 @@ export const stateTone = (state) => (BAD.has(state) ? "is-bad" : WAITING.has(sta
 
 const WAITS = {
   delay: "pause between requests", "crawl-delay": "Crawl-delay of robots.txt", pause: "pause before a retry", robots: "robots.txt not readable yet",
-  breaker: "circuit breaker open", turn: "waits its turn", outage: "our network is out", paused: "crawl is paused",
+  breaker: "circuit breaker open", turn: "waits its turn", outage: "our network is out or in doubt", paused: "crawl is paused",
   "rate-limited": "rate limited (429)", "request-limit": "budget used up", cleared: "cleared by a person", "breaker-open": "breaker stayed open",
 };
 /** Why a domain waits, or was closed, in a few words. */

@@ -30,6 +30,18 @@ def test_a_live_answer_is_good_for_a_while() -> None:
     assert prepared.get("name", "two", lambda: "b") == "b"
 
 
+def test_a_live_answer_that_is_old_is_waited_for_if_it_is_quickly_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reporter.web.prepared._FRESH", 0)
+    monkeypatch.setattr("reporter.web.prepared._SHARE", 0)
+    monkeypatch.setattr("reporter.web.prepared._QUICK", 60)
+    monkeypatch.setattr("reporter.web.prepared._BRIEF", 60)
+    prepared = Prepared()
+    assert prepared.get("name", "one", lambda: "a", is_live=True) == "a"
+    assert prepared.get("name", "two", lambda: "b", is_live=True) == "b"
+    monkeypatch.setattr("reporter.web.prepared._QUICK", -1)
+    assert prepared.get("name", "three", lambda: "c", is_live=True) == "b", "one that took long comes later"
+
+
 def test_who_comes_too_early_is_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reporter.web.prepared.PATIENCE", 0.01)
     prepared, goes_on = Prepared(), threading.Event()
