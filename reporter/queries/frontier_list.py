@@ -33,10 +33,12 @@ def waiting_domains(reader: MapReader) -> int:
 
 def waiting_pages(reader: MapReader, domain_id: int | None, after: int, limit: int) -> list[WaitingPage]:
     """At most so many rows of the frontier after this one, pages alone."""
-    where = "" if domain_id is None else " AND f.domain_id = :domain"
+    where = "" if domain_id is None else " AND domain_id = :domain"
+    # The rows first, then their pages: a domain may have a million.
+    some = f"SELECT id FROM frontier WHERE id > :after{where} ORDER BY id LIMIT :limit"
     rows = reader.rows(
-        "SELECT f.id, p.url, p.domain, f.priority, f.added_at FROM frontier f CROSS JOIN pages p ON p.id = f.page_id"
-        f" WHERE f.id > :after{where} ORDER BY f.id LIMIT :limit",
+        f"SELECT f.id, p.url, p.domain, f.priority, f.added_at FROM ({some}) some"
+        " CROSS JOIN frontier f ON f.id = some.id CROSS JOIN pages p ON p.id = f.page_id",
         {"after": after, "domain": domain_id, "limit": limit},
     )
     return [WaitingPage(*row) for row in rows]

@@ -9,6 +9,7 @@ import pytest
 
 from reporter.web.route_table import ROUTES
 from reporter.web.routing import Bucket, Role, Route
+from tests.places import ROOT
 from tests.reporter.web.serving import Served
 
 SAMPLES = {"domain": "q.test", "run": "1", "file": "domains.csv", "path": "none.js", "page": "none", "number": "7"}
@@ -125,6 +126,16 @@ def test_a_parameter_that_is_not_known_or_comes_twice_is_refused(face: Served, t
         answer = face.get(path, token=tokens[Role.USER])
         assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bad-query"), path
     assert face.get("/map?level=domains").status_code == 200, "the address of a page is its module's"
+
+
+def test_the_page_about_the_api_names_every_row_with_its_role() -> None:
+    told = dict(
+        re.findall(r"^\| `([A-Z]+ [^`?]+)[^`]*` \| (\w+) \|", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    )
+    of_pages = ("/static/{path:path}", "/", "/{page}")
+    rows = {f"{row.method} {row.path}": row.role.word for row in ROUTES if row.path not in of_pages}
+    files = {"GET /api/export/diff.csv"}  # one of the files
+    assert {name: role for name, role in rows.items() if name not in files} == told
 
 
 def test_limits_hold_for_calls_and_say_when_to_come_back(fresh: Served) -> None:
