@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+WARC_VENV  := .venv-warc
+WARC_STAMP := $(WARC_VENV)/.installed
 # Twice quiet: pip warns about its own configuration of the machine; errors are still printed.
 PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl serve test lint web test-web pictures bench bench-growth bench-hostile bench-reading bench-web torture fuzz fuzz-linear clean
+.PHONY: help setup crawl serve test lint web test-web test-warc pictures bench bench-growth bench-hostile bench-reading bench-web torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -46,6 +48,15 @@ test-web: $(STAMP) ## try the web face in a browser (installs Playwright and axe
 	@if command -v npm >/dev/null; then npm ci --ignore-scripts --no-audit --no-fund --silent; \
 	  else echo "npm is not there, so axe-core is not either: the accessibility checks are skipped" >&2; fi
 	@TEST_WEB=1 $(BIN)/python -m pytest -rs tests/reporter/web/test_face_in_browser.py tests/reporter/web/test_openapi.py
+
+test-warc: $(STAMP) $(WARC_STAMP) ## open exported WARC files with pywb, the archive server (in .venv-warc)
+	@$(BIN)/python -m pytest -rs tests/reporter/export/test_warc.py tests/reporter/export/test_pywb.py
+
+$(WARC_STAMP): requirements/warc-test.txt
+	@echo "Setting up .venv-warc (once) ..."
+	@$(PYTHON) -m venv $(WARC_VENV)
+	@$(WARC_VENV)/bin/python -m pip --quiet --quiet --disable-pip-version-check install -r requirements/warc-test.txt
+	@touch $(WARC_STAMP)
 
 web: ## build the optional WebGL renderer of the map (needs node; the face works without it)
 	@command -v npm >/dev/null || { echo "make web needs node and npm; without them maps are drawn by Canvas2D" >&2; exit 1; }
@@ -95,5 +106,5 @@ fuzz-linear: $(STAMP) ## CPU of every reader of strangers' bytes at 1, 2 and 4 M
 	@$(BIN)/python -m tests.fuzz.linear
 
 clean: ## remove the environment and caches (never your workspace or databases)
-	@rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so
+	@rm -rf $(VENV) $(WARC_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,18 +23,16 @@ from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import read_records
 from reporter.export.graph import ExportError, replaced
 from reporter.export.warc_records import (
-    IDENTICAL,
-    NOT_MODIFIED,
     Origin,
     cdxj_line,
     info_record,
+    not_modified_record,
     payload_digest,
     response_record,
-    revisit_record,
+    sent_again_record,
 )
 
 SUFFIXES = (".warc.gz", ".warc")
-_NOT_CHANGED = 304
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,14 @@ class _Writer:
         assert result.content_hash is not None
         uri = result.answered_by or result.wire
         headers = {} if result.headers is UNSET else result.headers
-        status = 200
+        status = 200  # where the first visit of a page in this file is a 304, the stored answer is what it confirmed
         known = self._written.get(result.content_hash)
         if known is not None:
             origin, digest = known
-            status, profile = (_NOT_CHANGED, NOT_MODIFIED) if result.is_confirmed else (200, IDENTICAL)
-            record = revisit_record(uri, result.at, status, headers, profile, origin, digest)
+            if result.is_confirmed:
+                record = not_modified_record(uri, result.at, origin, digest)
+            else:
+                record = sent_again_record(uri, result.at, status, headers, origin, digest)
             self._counts.revisits += 1
         else:
             try:
@@ -127,9 +127,6 @@ class _Writer:
                 self._counts.missing += 1
                 return
             digest = payload_digest(body)
-            status = (
-                200  # where the first visit of a page in this file is a 304, the stored answer is what it confirmed
-            )
             record = response_record(uri, result.at, status, headers, body, digest)
             self._written[result.content_hash] = (Origin(uri, result.at), digest)
             self._counts.responses += 1

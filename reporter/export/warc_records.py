@@ -58,11 +58,23 @@ def response_record(uri: str, date: str, status: int, headers: Mapping[str, str]
     return _record("response", date, _id("response", uri, date), head, block)
 
 
-def revisit_record(
-    uri: str, date: str, status: int, headers: Mapping[str, str], profile: str, origin: Origin, digest: str
+def sent_again_record(
+    uri: str, date: str, status: int, headers: Mapping[str, str], origin: Origin, digest: str
 ) -> bytes:
-    """A visit that found what an earlier record holds: the headers of this visit, and where the body is."""
-    block = http_head(status, headers, None)
+    """A visit that was sent what an earlier record holds: the headers of this visit, and where the body is."""
+    return _revisit(uri, date, IDENTICAL, http_head(status, headers, None), origin, digest)
+
+
+def not_modified_record(uri: str, date: str, origin: Origin, digest: str) -> bytes:
+    """A visit to which the server said that nothing has changed (304).
+
+    Its block is empty, as the standard allows: players take status and headers from the record that this one refers to.
+    With a 304 in the block pywb would show an empty page.
+    """
+    return _revisit(uri, date, NOT_MODIFIED, b"", origin, digest)
+
+
+def _revisit(uri: str, date: str, profile: str, block: bytes, origin: Origin, digest: str) -> bytes:
     head = {
         "WARC-Target-URI": uri,
         "WARC-Profile": profile,
@@ -70,7 +82,7 @@ def revisit_record(
         "WARC-Refers-To-Date": origin.date,
         "WARC-Payload-Digest": digest,
         "WARC-Block-Digest": payload_digest(block),
-        "Content-Type": "application/http; msgtype=response",
+        **({"Content-Type": "application/http; msgtype=response"} if block else {}),
     }
     return _record("revisit", date, _id("revisit", uri, date), head, block)
 

@@ -1,4 +1,4 @@
-"""Stored pages as WARC: read again by warcio, and indexed as pywb would."""
+"""Stored pages as WARC, read again by warcio; `test_pywb` serves the same files by pywb."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def test_a_304_and_a_page_that_was_sent_again_have_their_own_profiles(exported: 
         "server-not-modified",
         "identical-payload-digest",
     ]
-    assert [record.http_headers.get_statuscode() for record in revisits] == ["304", "200"]
+    assert heads[0]("Content-Length") == "0", "players take the headers of the page itself"
+    assert revisits[1].http_headers.get_statuscode() == "200"
     assert [head("WARC-Refers-To-Target-URI") for head in heads] == ["https://www.a.test/x", "https://www.a.test/y"]
     assert [head("WARC-Refers-To-Date") for head in heads] == ["2025-01-01T10:00:00.510Z"] * 2
 
@@ -137,9 +138,7 @@ def test_the_same_export_is_the_same_bytes_and_one_run_stands_by_itself(
     assert again.read_bytes() == exported[1].read_bytes()
     alone = export_warc(config, store, tmp_path / "second.warc.gz", "x", run=2, domain="*.a.test")
     assert (alone.responses, alone.revisits) == (3, 0), "a 304 whose page is in no earlier record brings the page"
-    assert all(
-        b"304" not in record.http_headers.to_bytes()[:20] for record in records(alone.files[0]) if record.http_headers
-    )
+    assert "revisit" not in [record.rec_type for record in records(alone.files[0])]
     for options in ({"run": 9}, {"domain": "b.test"}, {"domain": "a b"}):
         with pytest.raises(ExportError):
             export_warc(config, store, tmp_path / "none.warc.gz", "x", **options)
@@ -151,19 +150,3 @@ def test_no_header_of_a_page_can_begin_another(headers: dict[str, str], status: 
     head = http_head(status, headers, 5)
     assert head.endswith(b"\r\n\r\n") and head.count(b"\r\n") <= len(headers) + 3
     assert b"\n" not in head.replace(b"\r\n", b"") and b"\r" not in head.replace(b"\r\n", b"")
-
-
-def test_pywb_makes_the_same_index_and_resolves_revisits(exported: tuple[ExportedWarc, Path]) -> None:
-    indexer = pytest.importorskip(
-        "pywb.indexer.cdxindexer",
-        reason="pywb is not installed; it is heavy: pip install pywb, and run this test again",
-    )
-    import io
-
-    stream = io.BytesIO()
-    indexer.write_cdx_index(stream, exported[1].open("rb"), exported[1].name, cdxj=True, sort=True, include_all=False)
-    theirs = [line.split(" ", 2) for line in stream.getvalue().decode().splitlines()]
-    ours = [line.split(" ", 2) for line in exported[0].files[1].read_text().splitlines()]
-    assert [(key, stamp, orjson.loads(text)) for key, stamp, text in ours] == [
-        (key, stamp, orjson.loads(text)) for key, stamp, text in theirs
-    ]
