@@ -1,5 +1,7 @@
 """A backup's account of itself: `backup.json`, written last, and `SHA256SUMS`, which `sha256sum -c` reads.
 
+The checksums cover every file but these two. `backup.json` has the checksum of the list, and one of itself.
+
 A folder without `backup.json` is no backup: the copy was cut off.
 """
 
@@ -44,6 +46,11 @@ class Manifest:
     sums: str = ""  # the SHA-256 of SHA256SUMS
     v: int = FORMAT
 
+    @property
+    def seal(self) -> str:
+        """The SHA-256 of all of these."""
+        return hashlib.sha256(orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
 
 def read_manifest(folder: Path) -> Manifest:
     """Raises UsageError for a folder that is none, and BackupError."""
@@ -51,9 +58,12 @@ def read_manifest(folder: Path) -> Manifest:
         fields = orjson.loads((folder / NAME).read_bytes())
         if fields["v"] != FORMAT:
             raise BackupError(f"{folder} is a backup of format {fields['v']!r}, and this program reads {FORMAT}")
+        seal = fields.pop("seal", None)
         manifest = Manifest(**fields)
         if not all(_is_below(name) for name in (manifest.config, manifest.database, manifest.workspace)):
             raise BackupError(f"the backup {folder} is damaged: its {NAME} names places outside of it")
+        if seal != manifest.seal:
+            raise BackupError(f"the backup {folder} is damaged: {NAME}: not as it was written; use another backup")
         return manifest
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} is no backup: it has no {NAME}, or its copy was cut off; make a new one") from None
@@ -65,7 +75,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the account of a backup that is complete, durably."""
-    write_atomically(folder / NAME, orjson.dumps(asdict(manifest), option=orjson.OPT_INDENT_2))
+    fields = {**asdict(manifest), "seal": manifest.seal}
+    write_atomically(folder / NAME, orjson.dumps(fields, option=orjson.OPT_INDENT_2))
 
 
 def write_sums(folder: Path) -> str:

@@ -49,8 +49,9 @@ class ConfigReader:
             now = replace(self._load(), starts_next_run=False)
             require_replaceable(before, now)
         except (SumiError, OSError) as problem:
-            lines = [f"The config was not reloaded, and nothing has changed: {sentence(problem)}"]
-            log.error("%s", lines[0])
+            lines = f"The config was not reloaded, and nothing has changed: {sentence(problem)}".splitlines()
+            for line in lines:  # a config with mistakes has one for each
+                log.error("%s", line)
             self._orders.answer(False, lines)
             return None
         changed = differences(before, now)

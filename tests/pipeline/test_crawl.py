@@ -34,6 +34,7 @@ from tests.postgres_server import own_server
 from tests.torture.machines import Terrain, play
 from tests.torture.run import torture
 
+MORE_ROOM = "\n[spool]\nmax-backlog = 99999\n"
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
 
 
@@ -404,9 +405,15 @@ def test_a_crawl_in_one_process_is_interrupted_and_a_python_call_brings_it_to_th
     with started("crawl", config, "--unified", "--workspace", "workspace", cwd=tmp_path) as process:
         eventually(lambda: pages_done(tmp_path) >= 20, "some pages are crawled")
         assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split(), "it is one process"
+        sound, answer = config.read_text(), tmp_path / "workspace" / "state" / "reloaded.json"
+        for text, word in ((sound.replace("max-depth", "max-depht"), "max-depht"), (sound + MORE_ROOM, "max-backlog")):
+            config.write_text(text)
+            os.kill(process.pid, signal.SIGHUP)
+            eventually(lambda word=word: answer.exists() and word in answer.read_text(), f"the answer names {word}")
         os.kill(process.pid, signal.SIGINT)
         output, _ = process.communicate(timeout=90)
         assert process.returncode == 130, output
+        assert "crawler.max-depht: an unknown key" in output and "spool.max-backlog: 100000 → 99999" in output
     assert rows(tmp_path, "SELECT id, status FROM runs") == [(1, "interrupted")]
     call = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.unified_steps", str(config), str(tmp_path / "workspace")],

@@ -92,6 +92,19 @@ def test_a_backup_that_lacks_a_file_has_one_more_or_was_cut_off_is_none(
     assert called("backup", kept, "--store", "whole") == 2, "a backup is never written over another"
 
 
+def test_a_backup_whose_account_of_itself_was_changed_in_any_place_is_damaged(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = copied(kept, tmp_path / "damaged")
+    fields = orjson.loads((kept / "backup.json").read_bytes())
+    for name, value in fields.items():
+        other = value + 1 if isinstance(value, int) else {**value, "x": "y"} if isinstance(value, dict) else f"{value}x"
+        (damaged / "backup.json").write_bytes(orjson.dumps({**fields, name: other}))
+        assert called("backup", damaged, "--verify") == 1, name
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and ("is damaged" in error or name == "v")
+
+
 def test_a_forged_backup_writes_nothing_outside_its_folder_and_reads_nothing_there(
     kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
