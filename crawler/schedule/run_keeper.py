@@ -13,7 +13,7 @@ from crawler.schedule.decision_log import WRITER, DecisionLog
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import BEGINNING
-from crawler.workspace.runs import Run, RunStatus, newest_run, read_run, write_run
+from crawler.workspace.runs import Run, RunStatus, newest_run, read_run, recorded_runs, write_run
 
 log = logging.getLogger("sumi.scheduler")
 
@@ -118,3 +118,26 @@ class RunKeeper:
         self.run = Run(self.number, status, reason if event == "interrupted" else "")
         if event != "finished":
             write_run(self._workspace, self.run)
+
+
+def mark_interrupted(config: Config, workspace: Workspace) -> bool:
+    """Mark the run as interrupted where no scheduler has: a stop in the middle of a reload finds none at work.
+
+    False: there is no run under way. For the end of a crawl, when all its stages have ended. Raises WorkspaceError.
+    """
+    run = read_run(workspace)
+    if run is None or run.status is not RunStatus.RUNNING:
+        return False
+    if recorded_runs(workspace).get(run.number) is RunStatus.COMPLETED:
+        return False  # only the map has to apply that
+    role = workspace.take_role("scheduler")
+    decisions, frontier = DecisionLog(workspace, config.spool.segment_size), Frontier(config.output.database_path)
+    try:
+        keeper = RunKeeper(config, workspace, frontier, decisions)
+        keeper.run = run
+        keeper.interrupt()
+    finally:
+        decisions.close()
+        frontier.close()
+        role.release()
+    return True

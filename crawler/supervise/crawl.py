@@ -36,7 +36,7 @@ from crawler.supervise.before_start import (
 from crawler.supervise.exit_rules import EXIT_CODES, Outcome
 from crawler.supervise.fresh import move_aside
 from crawler.supervise.reloading import LoadAgain
-from crawler.supervise.stages import crawl_stages, run_ingest_stage
+from crawler.supervise.stages import crawl_stages, mark_run_interrupted, run_ingest_stage
 from crawler.supervise.supervisor import Supervisor
 from crawler.supervise.suspension import remove_left_suspension
 from crawler.workspace.door import Workspace
@@ -115,6 +115,8 @@ def crawl(
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         closing = _Closing(config, close_run)
         outcome, config = (runner or _supervise)(config, workspace, verbosity, closing.begin, load_again)
+        if outcome is Outcome.INTERRUPTED:
+            mark_run_interrupted(config, workspace)
         tell_end(config, workspace, outcome)
         if outcome is Outcome.COMPLETED:
             return _close(config, closing.close_run, verbosity)

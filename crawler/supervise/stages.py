@@ -7,6 +7,7 @@ import signal
 
 from crawler.model.settings import Config
 from crawler.supervise.stage_process import StageSpec
+from crawler.workspace.door import Workspace
 
 
 def crawl_stages(config: Config) -> list[StageSpec]:
@@ -60,3 +61,15 @@ def run_ingest_stage(config: Config, drain: bool = False) -> int:
     from ingest.loop import run_ingest
 
     return run_ingest(config, drain=drain, is_supervised=True)
+
+
+# -- when all stages have ended -------------------------------------------------------------------------------
+
+
+def mark_run_interrupted(config: Config, workspace: Workspace) -> None:
+    """Mark the run as interrupted, in the map too, where no scheduler has. Raises WorkspaceError."""
+    from crawler.schedule.run_keeper import mark_interrupted
+    from ingest.loop import run_ingest
+
+    if mark_interrupted(config, workspace):
+        run_ingest(config, drain=True, is_supervised=True, on_control=lambda control: None)  # maybe in a thread

@@ -23,7 +23,7 @@ from crawler.model.settings import Config
 from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
-from crawler.supervise.exit_rules import CRASHED, EXPLAINED, GRACEFUL, INTERRUPTED, REPLACED, Outcome
+from crawler.supervise.exit_rules import CRASHED, EXPLAINED, GRACEFUL, INTERRUPTED, Outcome
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results
 from crawler.supervise.reloading import ConfigReader, LoadAgain
@@ -162,11 +162,7 @@ class UnifiedCrawl:
         """Run all stages until they have ended. True: to be started again, under another config."""
         self._stages = [_StageThread(name, self.config, self._wake.set, self._workspace) for name in _STAGES]
         self._finish()
-        if not self._is_replacing or self._is_run_over():
-            return False
-        # A Ctrl-C may come when the scheduler has ended to be replaced: only another one can mark the run as interrupted.
-        has_left = any(stage.name == "scheduler" and stage.code == REPLACED for stage in self._stages)
-        return self._ending is None or (self._ending is Outcome.INTERRUPTED and has_left)
+        return self._is_replacing and self._ending is None and not self._is_run_over()
 
     def _finish(self) -> None:
         while any(stage.is_alive for stage in self._stages):

@@ -6,6 +6,7 @@ import sqlite3
 
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
+from crawler.schedule.run_keeper import mark_interrupted
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.runs import Run, RunStatus, read_run
 from tests.crawler.schedule.scheduling import Map, Stage, jobs, start
@@ -142,3 +143,17 @@ def test_a_run_whose_end_nobody_saw_is_brought_to_its_end_instead_of_walked_agai
     assert second.scheduler.is_over
     assert read_run(workspace) == Run(1, RunStatus.COMPLETED)
     assert map_.take_in() == []
+
+
+def test_a_run_that_its_scheduler_left_to_be_replaced_is_marked_once_all_stages_have_ended(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    """A Ctrl-C in the middle of a reload: no scheduler is at work any more, and none will be."""
+    assert not mark_interrupted(config, workspace), "there is no run yet"
+    stage = Stage(config, workspace)
+    stage.step()
+    stage.scheduler.shutdown(is_told_to_stop=False)
+    assert mark_interrupted(config, workspace)
+    assert read_run(workspace) == Run(1, RunStatus.INTERRUPTED)
+    assert [event.event for event in map_.take_in()] == ["started", "interrupted"]
+    assert not mark_interrupted(config, workspace)
