@@ -253,8 +253,8 @@ def endure(
             if code == 0 or is_over():
                 return
             crawl.start()
-        folder = crawl.config.parent
-        raise AssertionError(f"the crawl in {folder} did not end in {give_up_after:.0f} s; see its stderr.txt")
+        said = (crawl.config.parent / "stderr.txt").read_text(errors="replace")[-4000:]  # the folder goes with us
+        raise AssertionError(f"the crawl did not end in {give_up_after:.0f} s. Its last words:\n{said}")
     finally:
         crawl.clean_up()
 
