@@ -33,7 +33,7 @@ from tests.pipeline.walks import config_for, crawl_quickly
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 PLAIN = tuple(f"/plain/{number}" for number in range(8))
 ODD = ("/suffix", "/other-etag", "/always-304", "/no-validators", "/noarchive", "/damaged", "/missing", "/nofollow")
-ODD += ("/false-etag",)
+ODD += ("/false-etag", "/slash")
 
 
 class Site(ThreadingHTTPServer):
@@ -68,7 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        page = self.server.pages.get(self.path, "")
+        if self.path == "/slash":  # the page is at another address of the same key
+            self._redirect("/slash/")
+            return
+        page = self.server.pages.get(self.path.removesuffix("/") or "/", "")
         etag = '"' + hashlib.sha256(page.encode()).hexdigest()[:12] + '"'
         match, since = self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")
         headers = {"ETag": etag, "Last-Modified": DATE, "Content-Type": "text/html; charset=utf-8"}
@@ -104,6 +107,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(body)
+
+    def _redirect(self, location: str) -> None:
+        conditions = "etag" if self.headers.get("If-None-Match") else ""
+        self.server.seen.append((self.command, self.path, conditions, 301))
+        self.send_response(301)
+        self.send_header("Location", location)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -167,6 +178,7 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
     assert asked["/damaged"] == [("GET", "etag+date", 304), ("GET", "", 200)]
     assert asked["/suffix"] == [("GET", "etag+date", 200)]
     assert asked["/false-etag"] == [("GET", "etag", 200)]
+    assert asked["/slash"] == [("GET", "", 301)] and asked["/slash/"] == [("GET", "etag+date", 304)]
     assert asked["/other-etag"] == [("GET", "etag+date", 304), ("GET", "", 200)]
     assert asked["/always-304"] == [("GET", "etag+date", 304), ("GET", "", 304)]
     assert "/never" not in asked, "the 304 does not repeat that its links are not to be followed"
@@ -234,6 +246,7 @@ def test_a_page_that_was_not_due_is_confirmed_by_a_304_when_it_is_and_costs_no_b
     assert rows(folder, "SELECT status FROM runs WHERE id = 3", "map.db") == [("completed",)]
     counts = VisitCounts.read(rows(folder, "SELECT value FROM meta WHERE name = 'visit_counters'", "map.db")[0][0])
     assert counts.bytes < 2 * size, "what was carried or confirmed was not sent"
+    assert sum(counts.outcomes.values()) == 2 * len(site.pages), "two visits each: what was carried is none"
     logged = (folder / "workspace" / "logs" / "pages-3.csv").read_text()
     assert (
         logged.count(",304,") == len(site.pages) - len(sent_again)
