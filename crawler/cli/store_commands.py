@@ -78,7 +78,7 @@ def stats(
 ) -> None:
     """Show what the store holds and what it takes on disk."""
     from crawler.keep.stored_pages import figures
-    from crawler.model.shown_text import size_words
+    from crawler.model.shown_text import counted, domain_words, size_words
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
     found = figures(loaded)
@@ -89,26 +89,28 @@ def stats(
         return
     is_all_known = found.bytes and found.known == found.blobs  # the map does not know sizes of earlier contents
     ratio = f", 1/{found.content_bytes / found.bytes:.1f} of their size" if is_all_known else ""
-    show(f"{found.pages:,} pages of the map have their content here: {size_words(found.page_bytes)}")
-    show(f"{found.blobs:,} different contents of all runs take {size_words(found.bytes)} on disk{ratio}")
-    show(f"  {found.loose:,} files, {size_words(found.loose_bytes)}")
-    show(f"  {found.packs:,} packs with {found.packed:,} contents, {size_words(found.pack_bytes)}")
+    show(f"Pages of the map that have their content here: {found.pages:,}, {size_words(found.page_bytes)}")
+    show(f"Different contents of all runs: {found.blobs:,}, {size_words(found.bytes)} on disk{ratio}")
+    show(f"  {counted(found.loose, 'file')}, {size_words(found.loose_bytes)}")
+    packed = counted(found.packed, "content")
+    show(f"  {counted(found.packs, 'pack')} with {packed}, {size_words(found.pack_bytes)}")
     if found.noarchive:
-        show(f"{found.noarchive:,} pages ask not to be kept (noarchive)")
+        show(f"Pages that ask not to be kept (noarchive): {found.noarchive:,}")
     for domain, pages, size in found.domains:
-        show(f"  {domain}: {pages:,} pages, {size_words(size)}")
+        show(f"  {domain_words(domain)}: {counted(pages, 'page')}, {size_words(size)}")
 
 
 @store_commands.command("verify", cls=PlainCommand)
 def verify(config: OptionalConfigArgument = None, workspace: WorkspaceOption = None) -> None:
     """Read every stored page and compare it with its hash; look for every page that results name. Exit 1: damage."""
     from crawler.keep.stored_pages import verify as verify_store
+    from crawler.model.shown_text import counted
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
     found = verify_store(loaded)
-    show(f"{found.blobs:,} stored contents were read; results and map name {found.named:,}")
+    show(f"Read {counted(found.blobs, 'stored content')}; results and map name {found.named:,}")
     if found.forgotten:
-        show(f"{found.forgotten:,} were removed on purpose (store forget, prune)")
+        show(f"Removed on purpose (store forget, prune): {found.forgotten:,}")
     _list("damaged", [str(problem) for problem in found.damaged])
     _list("missing", [f"{url}: {digest}" for url, digest in found.missing])
     _list("not of the store", [str(path) for path in found.strangers])
@@ -134,6 +136,7 @@ def forget(words: Annotated[list[str], _words("URL|DOMAIN... [CONFIG]")], worksp
     """
     from crawler.config.checks import Bad, domain_pattern
     from crawler.keep.stored_pages import forget as forget_pages
+    from crawler.model.shown_text import counted
     from crawler.rules.lists import matches
 
     config, targets = _config_and_words(words, workspace, "a URL or a domain")
@@ -153,8 +156,8 @@ def forget(words: Annotated[list[str], _words("URL|DOMAIN... [CONFIG]")], worksp
     if not done.pages:
         show("No page of that name was ever accepted: nothing was removed", err=True)
         raise typer.Exit(1)
-    kept = f"; {done.shared:,} are kept, because other pages have the same content" if done.shared else ""
-    show(f"{done.pages:,} pages: {done.removed:,} contents were removed{kept}")
+    kept = f", {done.shared:,} kept because other pages have the same content" if done.shared else ""
+    show(f"{counted(done.pages, 'page')}: {counted(done.removed, 'content')} removed{kept}")
 
 
 @store_commands.command("pack", cls=PlainCommand)
@@ -168,7 +171,7 @@ def pack(
     """Put old stored pages into packs, one for each site, compressed with a dictionary of what its pages share."""
     from crawler.config.checks import Bad, seconds_or_none
     from crawler.keep.stored_pages import pack as pack_pages
-    from crawler.model.shown_text import size_words
+    from crawler.model.shown_text import counted, size_words
 
     loaded = load_config(config, workspace) if config else last_config(workspace)
     try:
@@ -182,4 +185,4 @@ def pack(
         show(f"Nothing to pack: no page was stored longer than {older_than} ago" if age else "Nothing to pack")
         return
     words = f"{size_words(done.bytes_before)} before, {size_words(done.bytes_after)} now"
-    show(f"{done.blobs:,} contents are in {done.packs:,} packs: {words}")
+    show(f"Packed {counted(done.blobs, 'content')} into {counted(done.packs, 'pack')}: {words}")

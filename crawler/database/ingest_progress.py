@@ -46,7 +46,7 @@ def results_kept_from(database: Path) -> int | None:
 
 
 class PlannedVisits(NamedTuple):
-    """What `[revisit] schedule` has planned, for the pages of the newest run that it planned for.
+    """What `[revisit] schedule` has planned for the pages of a run.
 
     `next_at` is when the first of those is due that are not yet; None: all are due.
     """
@@ -56,17 +56,16 @@ class PlannedVisits(NamedTuple):
     next_at: str | None
 
 
-def planned_visits(database: Path, now: str) -> PlannedVisits | None:
-    """None: nothing is planned; pages are visited with every run."""
+def planned_visits(database: Path, run: int, now: str) -> PlannedVisits | None:
+    """None: the run has planned nothing; its pages are visited with the next one."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:
             if not reader.has("revisits"):
                 return None
             row = reader.first(
                 "SELECT count(*), count(*) FILTER (WHERE next_crawl_at IS NULL OR next_crawl_at <= ?1),"
-                " min(next_crawl_at) FILTER (WHERE next_crawl_at > ?1)"
-                " FROM revisits WHERE run = (SELECT max(run) FROM revisits)",
-                (now,),
+                " min(next_crawl_at) FILTER (WHERE next_crawl_at > ?1) FROM revisits WHERE run = ?2",
+                (now, run),
             )
     except MapError:
         return None

@@ -113,7 +113,7 @@ def changes(before: Values, now: Values) -> list[str]:
     A setting that is missing is younger than the record: it had its default.
     """
     lines = []
-    defaults = flat(Config())
+    defaults = _defaults()
     for name in sorted(before.keys() | now.keys()):
         usual: list[str] | None = [] if name in _LISTS else None
         was, is_now = (values.get(name, defaults.get(name, usual)) for values in (before, now))
@@ -127,6 +127,16 @@ def changes(before: Values, now: Values) -> list[str]:
         else:
             lines.append(f"{name}: {_show(was)} → {_show(is_now)}")
     return lines
+
+
+def _defaults() -> Values:
+    """What each setting is where it is not recorded."""
+    younger = {
+        _flat_name(section, name): list(value) if isinstance(value, tuple) else value
+        for section, kind in _YOUNGER.items()
+        for name, value in asdict(kind()).items()
+    }
+    return younger | flat(Config())
 
 
 def _flat_name(section: str, name: str) -> str:

@@ -49,7 +49,7 @@ class Status:
         self.breakers: list[tuple[str, str, str]] = []  # (domain, state, reason)
         if database is not None and self.snapshot.run is not None:
             run = self.snapshot.run.number
-            self.planned = planned_visits(database, self.snapshot.at)
+            self.planned = planned_visits(database, run, self.snapshot.at)
             self.breaker_count, self.breakers = open_breakers(database, run, is_uncut=is_uncut)
             self.closed_count, self.closed = closed_domains(database, run, is_uncut=is_uncut)
 

@@ -254,6 +254,7 @@ def test_a_page_that_was_not_due_is_confirmed_by_a_304_when_it_is_and_costs_no_b
     )
 
     # Validators belong to our own request headers: another name, and every page is fetched whole.
+    assert Status(open_workspace(load(path).workspace), folder / "map.db").planned is None, "nothing is planned now"
     path.write_text(due.replace("me@a.test", "you@a.test"))
     crawl_quickly(path)
     assert {conditions for _, _, conditions, _ in site.take_seen()} == {""}

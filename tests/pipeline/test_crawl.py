@@ -151,9 +151,9 @@ def test_stored_pages_are_printed_counted_packed_verified_and_forgotten(calm: Pa
     assert "none is missing" in run("store", "verify", *at, cwd=folder).stdout
     assert run("store", "cat", url, *at, cwd=folder).stdout == printed
     assert "noarchive" in run("store", "cat", "https://tea-almanac.test/guestbook", *at, cwd=folder, ok=1).stderr
-    assert "1 pages: 1 contents were removed" in run("store", "forget", url, *at, cwd=folder).stdout
+    assert "1 page: 1 content removed" in run("store", "forget", url, *at, cwd=folder).stdout
     assert "store forget" in run("store", "cat", url, *at, cwd=folder, ok=1).stderr
-    assert "1 were removed on purpose" in run("store", "verify", *at, cwd=folder).stdout
+    assert "Removed on purpose (store forget, prune): 1" in run("store", "verify", *at, cwd=folder).stdout
     run("store", "forget", "nowhere.test", *at, cwd=folder, ok=1)
     (folder / "workspace/store/html/aa").write_bytes(b"")
     pack = next((folder / "workspace/store/html/packs").iterdir())

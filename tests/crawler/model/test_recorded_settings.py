@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import recorded_settings
-from crawler.model.settings import Config, CrawlerSettings, LimitSettings, QualityEntry, TrapSettings
+from crawler.model.settings import (
+    Config,
+    CrawlerSettings,
+    LimitSettings,
+    QualityEntry,
+    RevisitSettings,
+    StoreSettings,
+    TrapSettings,
+)
 
 DOMAINS = st.from_regex(r"\A(\*\.)?[a-z]{1,5}\.test\Z")
 CONFIGS = st.builds(
@@ -57,6 +65,13 @@ def test_each_change_is_one_line() -> None:
     after = recorded_settings.flat(Config(crawler=CrawlerSettings(max_depth=3), blacklist=("b.test",)))
     assert recorded_settings.changes(before, after) == [
         *("blacklist: − a.test", "blacklist: + b.test", "crawler.max-depth: 2 → 3"),
+    ]
+
+
+def test_a_setting_that_is_recorded_only_where_it_differs_is_named_with_its_default() -> None:
+    usual, other = Config(), Config(store=StoreSettings(html=True), revisit=RevisitSettings("adaptive"))
+    assert recorded_settings.changes(recorded_settings.flat(other), recorded_settings.flat(usual)) == [
+        *("revisit.schedule: adaptive → always", "store.html: true → false"),
     ]
 
 
