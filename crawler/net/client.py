@@ -7,6 +7,7 @@ dead connection without a word (one request is one entry in the ledger), and cos
 
 from __future__ import annotations
 
+import re
 import time
 
 import ada_url
@@ -26,6 +27,7 @@ from crawler.net.tls import tls_context
 ACCEPT = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MOST_ADDRESSES = 4  # addresses of one host that are tried
+_NOT_IN_A_VALUE = re.compile(r"[^\t\x20-\x7e\x80-\xff]")  # of a header
 
 
 class HttpClient:
@@ -129,7 +131,7 @@ def _request_line(request: Request) -> tuple[Origin, bytes]:
 
 
 def _checked(value: str) -> str:
-    """The value of a header, which cannot break out of its line."""
-    if any(ord(character) < 32 or not character.isprintable() or ord(character) > 255 for character in value):
+    """The value of a header, which cannot break out of its line (RFC 9110, 5.5)."""
+    if _NOT_IN_A_VALUE.search(value):
         raise BadResponse("a header's value with control characters")
     return value

@@ -21,7 +21,7 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ESCAPABLE = re.compile(rb"[\x80-\xff]")
-_SINGLE = frozenset({"location", "refresh"})  # never lists: the first of several counts
+_SINGLE = frozenset({"location", "refresh", "etag", "last-modified"})  # never lists: the first of several counts
 
 
 class BadResponse(Exception):
@@ -160,13 +160,16 @@ def _names_agent(value: str) -> bool:
 
 
 def _text(name: str, value: bytes) -> str:
-    """A header's value as text that is safe to keep: UTF-8 if it is that, else Latin-1; no controls."""
+    """A header's value as text that is safe to keep: UTF-8 if it is that, else Latin-1; no controls.
+
+    An ETag with some is none: it is sent back byte for byte, or not at all.
+    """
     value = value.strip()
     if value.isascii():
         text = value.decode("ascii")
         if text.isprintable():
             return text
-    elif name == "etag":  # is sent back byte for byte
+    elif name == "etag":
         text = value.decode("latin-1")
     elif name == "location":  # browsers escape its bytes as they are
         text = _ESCAPABLE.sub(lambda found: b"%%%02X" % found[0][0], value).decode("ascii")
@@ -175,7 +178,8 @@ def _text(name: str, value: bytes) -> str:
             text = value.decode("utf-8")
         except UnicodeDecodeError:
             text = value.decode("latin-1")
-    return _UNPRINTABLE.sub("", text)
+    safe = _UNPRINTABLE.sub("", text)
+    return safe if safe == text or name != "etag" else ""
 
 
 class Body:

@@ -296,7 +296,7 @@ class _Flow:
         found = []
         if known.etag and not known.is_etag_vain:
             found.append(("If-None-Match", known.etag))
-        if known.last_modified:
+        if known.last_modified.isascii() and known.last_modified:
             found.append(("If-Modified-Since", known.last_modified))
         return tuple(found)
 
@@ -706,7 +706,8 @@ class _Flow:
         """How the next visit may ask whether the page has changed; unset: it cannot."""
         kept: dict[str, str] = found["headers"]
         telling = {name: headers[name] for name in _TELLING if name in headers}
-        has_date = 0 < len(headers.get("last-modified", "")) < _HEADER_LENGTH
+        date = headers.get("last-modified", "")
+        has_date = 0 < len(date) < _HEADER_LENGTH and date.isascii()  # others cannot be sent back as they came
         if (found["etag"] is None and not has_date) or not telling.keys() <= kept.keys():
             return UNSET
         known = self.validators

@@ -12,6 +12,8 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.model.messages import Request
+from crawler.net.client import _request_line
 from crawler.net.codings import PIECE, BadEncoding, Collector, TooCostly, codings
 from crawler.net.http1 import (
     LONGEST_HEAD,
@@ -82,6 +84,28 @@ def test_status_lines_as_servers_write_them(line: bytes, status: int) -> None:
 def test_what_is_not_a_status_line_is_refused(line: bytes) -> None:
     with pytest.raises(BadResponse):
         head_of(line + b"\r\n\r\n")
+
+
+@given(st.one_of(st.binary(max_size=30), st.text(max_size=12).map(lambda text: f'"{text}"'.encode())))
+def test_an_etag_is_sent_back_byte_for_byte_or_not_at_all(etag: bytes) -> None:
+    etag = etag.replace(b"\r", b"").replace(b"\n", b"").strip()
+    known = head_of(OK + b"ETag: " + etag + b"\r\n\r\n").headers.get("etag", "")
+    assert not known or known.encode("latin-1") == etag
+    if known:
+        request = Request("GET", "https://a.test/", conditions=(("If-None-Match", known),))
+        assert _request_line(request)[1].endswith(b"If-None-Match: " + etag + b"\r\n")
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0", "a\x7f", "\u0100"])
+def test_no_condition_breaks_out_of_its_line(value: str) -> None:
+    """However it came into a job."""
+    with pytest.raises(BadResponse):
+        _request_line(Request("GET", "https://a.test/", conditions=(("If-None-Match", value),)))
+
+
+def test_of_several_etags_and_dates_the_first_counts() -> None:
+    headers = head_of(OK + b'ETag: "a"\r\nETag: "b"\r\nLast-Modified: now\r\nLast-Modified: then\r\n\r\n').headers
+    assert headers == {"etag": '"a"', "last-modified": "now"}
 
 
 def test_headers_are_lower_case_joined_and_safe() -> None:

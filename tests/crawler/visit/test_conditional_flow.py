@@ -102,6 +102,13 @@ def test_an_etag_that_proved_false_and_has_no_date_beside_it_is_not_sent_until_t
     assert Revisit(Response(200, HEADERS), other, known=vain).result.revalidation == Revalidation(7, HEADERS)
 
 
+def test_a_date_that_cannot_be_sent_back_as_it_came_is_not_sent() -> None:
+    odd = "Пн, 01 янв 2024 00:00:00 GMT"
+    assert Revisit(Response(304, {}), known=with_members(KNOWN, last_modified=odd)).asked == [("GET", BOTH[:1])]
+    sent = Response(200, {**HEADERS, "last-modified": odd}, PAGE)
+    assert Revisit(Response(200, HEADERS), sent, known=None).result.revalidation is UNSET
+
+
 def test_a_redirect_in_answer_to_an_etag_does_not_prove_it_false() -> None:
     there = Response(301, {"location": f"{URL}/"})
     walk = Revisit(there, SENT)
