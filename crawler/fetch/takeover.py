@@ -132,6 +132,7 @@ class ResultIndex:
         self._writer = writer
         self._start: Cursor | None = None
         self._end = Cursor()
+        self._synced: Cursor | None = None  # the store was synced when everything before this was read
         self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
 
     def since(self, domain: str, cursor: Cursor) -> LeftResults:
@@ -161,8 +162,9 @@ class ResultIndex:
                     left.done.add((result.run, result.key))
                 if result.closes is not None:
                     left.closes[result.run] = result.closes
-        if left.segments and self._sync_store is not None:
-            self._sync_store()  # the blobs that these results name come first
+        if left.segments and self._sync_store is not None and self._synced != self._end:
+            self._synced = self._end
+            self._sync_store()  # the blobs that these results name come first, and those of all other domains with them
         self._results.make_durable(self._writer, left.segments)
         return left
 

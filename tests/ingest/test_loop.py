@@ -13,8 +13,9 @@ import pytest
 
 from crawler.database.digest import digest, parts
 from crawler.database.map_errors import StoreError
-from crawler.model.records import DomainEvent, Feed, PageResult, Result, RunEvent, dump, parse
+from crawler.model.records import DomainEvent, Exchange, Feed, PageResult, Result, RunEvent, changed, dump, parse
 from crawler.model.settings import Config
+from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import RoleTaken
 from crawler.workspace.files.file_workspace import FileWorkspace
@@ -96,6 +97,39 @@ def test_positions_and_effects_are_one_transaction(rules: Config) -> None:
     assert digest(rules.output.database_path) == calm
     drain(rules)
     assert read_database(rules.output.database_path) == read_plainly(web(), 2)
+
+
+def test_stored_pages_are_durable_before_their_results_and_those_before_the_commit(
+    rules: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetcher may not have synced what the ingest reads. What a 304 confirmed was made durable by an earlier run."""
+    write(rules, "scheduler", begun())
+    open_store(rules, writer="fetcher-01").put(b"a page")
+    order: list[str] = []
+
+    def watch(kind: type, name: str) -> None:
+        act = getattr(kind, name)
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            order.append(kind.__name__)
+            return act(*arguments, **options)
+
+        monkeypatch.setattr(kind, name, watched)
+
+    watch(FileStore, "sync")
+    watch(Reader, "sync")
+    watch(Store, "commit")
+    page = PageResult(1, QA, QA, "qa.test", AT, "processed", status=200, content_hash="0" * 64, stored=True)
+    confirmed = changed(page, key=QB, wire=QB, domain="qb.test", ledger=(Exchange(0, 0, "GET", "q", 304, 0, "q"),))
+    for results, expected in (([page], ["FileStore", "Reader", "Store"]), ([confirmed], ["Reader", "Store"])):
+        ingest = start(rules)
+        while ingest.step():
+            pass
+        write(rules, f"fetcher-{len(expected):02d}", results)
+        order.clear()
+        ingest.step()
+        assert list(dict.fromkeys(order)) == expected
+        ingest.shutdown()
 
 
 class Killed(BaseException):

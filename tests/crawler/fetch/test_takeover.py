@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawler.fetch.job_queue import JobQueue
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
@@ -43,6 +45,29 @@ def test_what_a_dead_fetcher_left_is_found_by_domain_from_any_cursor(workspace: 
     assert index.since("a.test", first).done == {(1, "https://a.test/2")}
     assert index.since("b.test", Cursor()).done == {(1, "https://b.test/1")}
     assert index.since("c.test", Cursor()).done == set()
+
+
+def test_the_pages_that_a_dead_fetcher_stored_are_made_durable_once_for_all_domains_and_before_its_results(
+    workspace: FileWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(workspace.layout.results_of("fetcher-01"))
+    for name in ("a.test", "b.test"):
+        writer.append(dump(page(f"https://{name}/1", name)))
+    order: list[str] = []
+    make_durable = workspace.results.make_durable
+    monkeypatch.setattr(
+        workspace.results,
+        "make_durable",
+        lambda name, segments: (order.append(f"results {sorted(segments)}"), make_durable(name, segments)),
+    )
+    index = ResultIndex(workspace.results, "fetcher-01", lambda: order.append("store"))
+    for name in ("a.test", "b.test", "c.test"):
+        index.since(name, Cursor())
+    assert order == ["store", "results [1]", "results [1]", "results []"]
+    writer.append(dump(page("https://b.test/2", "b.test")))
+    index.since("b.test", Cursor())
+    assert order[-2:] == ["store", "results [1]"], "more was written since"
+    writer.close()
 
 
 def test_an_index_sees_what_is_written_after_its_first_look(workspace: FileWorkspace) -> None:
