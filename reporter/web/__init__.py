@@ -12,6 +12,7 @@ live_figures   the live figures, sampled while somebody looks, as a stream or on
 page_files     the HTML pages and static files
 openapi        the route table as an OpenAPI document
 web_server     uvicorn around the app
+warming        after a run: figures and search index, before somebody asks
 wire_protocol  what is no HTTP is answered with problem details, too
 
 A page is `pages/frame.html` with its title and its ES module (`page_files.PAGES`): there is no template engine.

@@ -43,6 +43,10 @@ class PageSearch:
                 self._thread.start()
             return False
 
+    def has_failed(self, stamp: str) -> bool:
+        """Could no index be made under this stamp?"""
+        return self._failed == stamp
+
     def candidates(self, map_path: Path, stamp: str, text: str, after: int = 0) -> tuple[list[str], Iterator[int]]:
         """The words of a question, and the pages that may have them all. Raises Problem.
 

@@ -11,9 +11,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from reporter.web.problems import Problem
@@ -36,6 +37,33 @@ class _Kept:
     seconds: float
 
 
+class _Maker:
+    """One thread that makes one answer after the other. It does not keep the process from ending, as a pool's would."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="prepare", daemon=True)
+
+    def submit(self, make: Callable[[], Any]) -> Future[Any]:
+        if self._thread.ident is None:
+            self._thread.start()
+        made: Future[Any] = Future()
+        self._orders.put((made, make))
+        return made
+
+    def close(self) -> None:
+        """After what was ordered before."""
+        self._orders.put(None)
+
+    def _run(self) -> None:
+        while (order := self._orders.get()) is not None:
+            made, make = order
+            try:
+                made.set_result(make())
+            except BaseException as problem:
+                made.set_exception(problem)
+
+
 class Prepared:
     """Answers by name. A name is asked with the stamp of the map's state."""
 
@@ -43,7 +71,7 @@ class Prepared:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._making: dict[str, Future[Any]] = {}
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(1, "prepare")
+        self._maker = _Maker()
 
     def get(self, name: str, stamp: str, make: Callable[[], T], *, is_live: bool = False) -> T:
         """The answer; an older one if the newer takes long. Raises Problem where there is none yet.
@@ -58,7 +86,7 @@ class Prepared:
                     return kept.value  # type: ignore[no-any-return]
             making = self._making.get(name)
             if making is None:
-                making = self._making[name] = self._pool.submit(self._make, name, stamp, make)
+                making = self._making[name] = self._maker.submit(lambda: self._make(name, stamp, make))
             if kept is not None and is_live and kept.seconds > _QUICK:
                 return kept.value  # type: ignore[no-any-return]
         try:
@@ -87,4 +115,4 @@ class Prepared:
                 self._making.pop(name, None)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._maker.close()

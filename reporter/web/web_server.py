@@ -13,6 +13,7 @@ import uvicorn
 from crawler.model.errors import SumiError, UsageError
 from crawler.model.settings import Config
 from reporter.web.face import Binding, Face, Tools
+from reporter.web.warming import Warmer
 from reporter.web.web_app import make_app
 from reporter.web.wire_protocol import WireProtocol
 
@@ -86,11 +87,14 @@ def serve(config: Config, place: Place, version: str, tools: Tools, say: Callabl
             raise UsageError(f"nobody could sign in from elsewhere: make an account first: {_user_command(config)}")
         face.workspace.prepare()
         role = face.workspace.take_role("web")
+        warmer = Warmer(face)
         try:
             settings.app = make_app(face)
             _say_where(face, place, port, say)
+            warmer.start()
             _run(settings, [sock])
         finally:
+            warmer.close()
             role.release()
     finally:
         sock.close()
