@@ -281,7 +281,8 @@ class DomainWorker:
         if self._blobs is None:
             return None
         try:
-            body = self._hub.run_in_thread(partial(self._blobs.get, digest))
+            get = partial(self._blobs.get, digest)
+            body = get() if self._blobs.is_quick(digest) else self._hub.run_in_thread(get)
         except BlobDamaged as problem:
             log.warning("%s; the page is asked for again", problem)
             self._damaged.add(digest)

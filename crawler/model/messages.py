@@ -79,6 +79,7 @@ class Response:
     elapsed: float = 0.0
     is_truncated: bool = False  # the compressed body ended before its stream did
     received_at: float | None = None  # when it was complete, in seconds since 1970
+    content_hash: str = ""  # of the body, where it is known already
 
 
 @dataclass(frozen=True, slots=True)

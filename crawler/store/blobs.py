@@ -55,6 +55,10 @@ class BlobStore(Protocol):
         """Is there such a blob? Says nothing about its content."""
         ...
 
+    def is_quick(self, digest: str) -> bool:
+        """Is there such a blob, and can it be read at once? False: whoever has other work reads it in a thread."""
+        ...
+
     def hashes(self) -> Iterator[str]:
         """The hash of every blob, each once, in no order that matters. What is no blob is passed over."""
         ...

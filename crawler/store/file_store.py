@@ -47,6 +47,7 @@ _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _PIECE = 1024 * 1024
+_QUICK = 64 * 1024  # bytes of a file that is read, expanded and hashed in less time than a thread takes to begin
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in a blob's place must not hang a reader
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -231,17 +232,24 @@ class FileStore:
     def has(self, digest: str) -> bool:
         return self.is_loose(digest) or self.packs.holding(digest) is not None
 
+    def is_quick(self, digest: str) -> bool:
+        return 0 < self._loose_size(digest) <= _QUICK
+
     def is_loose(self, digest: str) -> bool:
         """Does the blob have a file of its own?"""
+        return self._loose_size(digest) > 0
+
+    def _loose_size(self, digest: str) -> int:
+        """The size of the blob's own file; 0: it has none."""
         checked_hash(digest)
         try:
             with self._shard(digest) as folder:
                 found = os.stat(f"{digest}{SUFFIX}", dir_fd=folder, follow_symlinks=False)
         except OSError as problem:
             if problem.errno == errno.ENOENT or problem.errno in _REFUSED:
-                return False
+                return 0
             raise
-        return stat.S_ISREG(found.st_mode) and found.st_size > 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def get(self, digest: str) -> bytes | None:
         try:

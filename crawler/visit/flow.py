@@ -316,7 +316,11 @@ class _Flow:
         headers = {"etag": known.etag, "last-modified": known.last_modified, **known.headers, **headers}
         headers = {name: value for name, value in headers.items() if value}
         is_cut = len(body) > self.limit
-        return Response(200, headers, body, is_cut=is_cut, elapsed=confirmed.elapsed, received_at=confirmed.received_at)
+        return Response(
+            *(200, headers, body, is_cut, confirmed.elapsed),
+            received_at=confirmed.received_at,
+            content_hash=known.content_hash,
+        )
 
     def answer(self) -> Generator[Wish, Reply, Response]:
         """The final answer to a GET, without a HEAD before it."""
@@ -694,7 +698,7 @@ class _Flow:
 
             found["fields"] = fields_of(answer.body, headers.get("content-type"), self.fields)
         if answer.status == 200 and not answer.is_truncated:
-            found["content_hash"] = hashlib.sha256(answer.body).hexdigest()
+            found["content_hash"] = answer.content_hash or hashlib.sha256(answer.body).hexdigest()
             etag = headers.get("etag", "")
             found["etag"] = etag if 0 < len(etag) <= LONGEST_ETAG else None
             if self.keeps_pages and not says_noarchive:

@@ -423,8 +423,8 @@ class Store:
         """Targets that earlier visits recorded already."""
         if page.stored_visited_run is None:
             return set()
-        sql = "SELECT to_page_id FROM links WHERE id BETWEEN ? AND ?"
-        return {row[0] for row in self.db.execute(sql, pair_range(page.id))}
+        sql = "SELECT json_group_array(to_page_id) FROM links WHERE id BETWEEN ? AND ?"
+        return set(orjson.loads(self.db.execute(sql, pair_range(page.id)).fetchone()[0]))
 
     def redirecting_to(self, page: MapPage, run: int) -> set[int]:
         """Pages whose visit in this run was redirected to this one."""

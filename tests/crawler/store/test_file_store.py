@@ -35,6 +35,11 @@ def test_what_was_put_comes_back_byte_for_byte(store: FileStore) -> None:
     door.sync()
 
 
+def test_small_blobs_with_a_file_of_their_own_are_quick(store: FileStore) -> None:
+    small, large = store.put(b"<p>small"), store.put(os.urandom(100_000))
+    assert store.is_quick(small) and not store.is_quick(large) and not store.is_quick(digest_of(b"not there"))
+
+
 def test_a_blob_lies_where_its_hash_says_and_holds_a_checked_frame(store: FileStore) -> None:
     digest = store.put(PAGE)
     path = store.root / digest[:2] / digest[2:4] / f"{digest}.html.zst"
