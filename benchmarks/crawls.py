@@ -18,6 +18,7 @@ from benchmarks.terrain import BLACKLIST, HUB, QUALITY_SITES, STUB, Shape, host_
 from benchmarks.webserver import Seen, WebServer
 from crawler.demo.server import Served
 from crawler.model.urls import normalize
+from crawler.rules.patterns import LONGEST_PATTERN
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,21 @@ def closed_lists(layout: Layout) -> str:
     """The same, with nothing else in scope: a second run needs half the requests, and would visit other pages."""
     lists = ""
     for host in layout.hosts:
-        allowed = ", ".join(f"'^{re.escape(normalize(url))}$'" for url in host.urls())
+        allowed = ", ".join(f"'{pattern}'" for pattern in patterns_of([normalize(url) for url in host.urls()]))
         lists += f'[[quality]]\ndomain = "{host.name}"\nseeds = {_toml_list(host.urls())}\nallow = [{allowed}]\n'
     return lists
+
+
+def patterns_of(keys: list[str]) -> list[str]:
+    """Few expressions that match these keys and no others: one for each key would cost more than the pages."""
+    found: list[str] = []
+    group: list[str] = []
+    for key in keys:
+        if group and sum(map(len, group)) + len(group) + len(re.escape(key)) > LONGEST_PATTERN - 10:
+            found.append(f"^(?:{'|'.join(group)})$")
+            group = []
+        group.append(re.escape(key))
+    return [*found, f"^(?:{'|'.join(group)})$"]
 
 
 def layout_options(layout: Layout, *, open_pages: int, workers: int) -> CrawlOptions:

@@ -55,6 +55,7 @@ class Plan:
 
     hosts: int = 200
     pages: int = 31  # of each host
+    wider: int = 2  # times as many hosts with as many pages in all, once more: the pauses take so much less of that
     rounds: int = 2  # of the pipeline, with the bare loop before, between and after them
     made_rounds: int = 1
     peer_pages: int = 1_550
@@ -90,7 +91,9 @@ class Setting:
 def main() -> int:
     options = _parser().parse_args()
     plan = QUICK if options.quick else FULL
-    changes = {name: getattr(options, name) for name in ("hosts", "pages", "peer_pages") if getattr(options, name)}
+    changes = {
+        name: getattr(options, name) for name in ("hosts", "pages", "wider", "peer_pages") if getattr(options, name)
+    }
     roots = [Path(part).resolve() for part in options.sites.split(",") if part] or find_documentation()
     sections = options.only or ",".join(part for part in SECTIONS if not (options.quick and part == "fairness"))
     setting = Setting(
@@ -122,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help=f"sections to run, of {','.join(SECTIONS)}")
     parser.add_argument("--hosts", type=int, default=0, help="hosts of the real and the made terrain")
     parser.add_argument("--pages", type=int, default=0, help="pages of each host")
+    parser.add_argument("--wider", type=int, default=0, help="times as many hosts for the run that pauses bind less")
     parser.add_argument("--peer-pages", type=int, default=0, help="pages that Scrapy gets")
     parser.add_argument("--workers", type=int, default=0, help="fetcher processes of the pipeline; 0: as it chooses")
     parser.add_argument("--open", type=int, default=20, help="max-concurrent-pages-open: as the bare loop has")
@@ -138,9 +142,9 @@ def measure(setting: Setting, folder: Path, steps: Steps, figures: dict[str, Any
             figures["advice"] = ADVICE
             steps.say(ADVICE)
         else:
-            figures["real"] = Bench(setting, folder / "real", steps, figures["mistakes"]).layout(
-                list(setting.roots), plan.rounds, ("usual", "lean")
-            )
+            bench = Bench(setting, folder / "real", steps, figures["mistakes"])
+            figures["real"] = bench.layout(list(setting.roots), plan.rounds, ("usual", "lean"))
+            figures["real"]["wider"] = bench.wider(list(setting.roots))
     if "made" in setting.sections:
         steps.say("Drawing a terrain like documentation")
         roots = write_sites(folder / "drawn", max(_DRAWN, 1 + (plan.pages - 1) * SPREAD))
@@ -175,7 +179,7 @@ class Bench:
             "sites": [str(site.root) for site in sites],
             "hosts": len(layout.hosts),
             "pages": len(layout.urls()),
-            "pauses_s": 2 * plan.pages * CrawlOptions().minimum_time_on_page / 1000,
+            "pauses_s": pauses(plan.pages),
             "census": summarise(layout.counts()),
         }
         name = "nginx" if nginx else "the project's own server"
@@ -206,6 +210,28 @@ class Bench:
             if self._setting.is_profiled:
                 found["steps"] = self._profile(server, lists, options)
         return found
+
+    def wider(self, roots: list[Path]) -> dict[str, Any]:
+        """About as many pages over more hosts, where the pauses between a host's requests take less of the run."""
+        plan = self._setting.plan
+        hosts, pages = plan.hosts * plan.wider, (plan.pages + plan.wider - 1) // plan.wider
+        layout = lay_out(read_sites(roots, pages), hosts, pages)
+        self._steps.say(f"The same over {hosts} hosts, {pages} pages each")
+        options = layout_options(layout, open_pages=self._setting.open_pages, workers=self._setting.workers)
+        with serve_layout(layout, self._folder / "wider-server", nginx=self._setting.nginx) as server:
+
+            def run(folder: Path) -> CrawlFigures:
+                return crawl(folder.with_name(f"wider-{folder.name}"), server, layout_lists(layout), options)
+
+            runs, loop, _ = self._by_turns(run, layout.urls(), server, 1)
+        self._agree(runs[0], layout, f"the pipeline on more hosts in {self._folder.name}")
+        return {
+            "hosts": hosts,
+            "pages": len(layout.urls()),
+            "pauses_s": pauses(pages),
+            "loop": loop,
+            "pipeline": summary_of(runs),
+        }
 
     def terrain(self, shape: Shape) -> dict[str, Any]:
         """The old terrain: found from a hub, pages as even as a generator makes them."""
@@ -329,6 +355,11 @@ class Bench:
             stage: {step: 1000 * seconds / run.pages for step, seconds in steps.items()}
             for stage, steps in by_stage.items()
         }
+
+
+def pauses(pages: int) -> float:
+    """Seconds that politeness alone asks for: between robots.txt, and HEAD and GET of each page of a host."""
+    return 2 * pages * CrawlOptions().minimum_time_on_page / 1000
 
 
 def disagreement(fetched: list[str], layout: Layout, who: str) -> list[str]:

@@ -90,6 +90,8 @@ def speed_rows(name: str, found: dict[str, Any]) -> list[Row]:
     ]
     if len(rounds) > 1:
         rows.append(("  round by round", ", ".join(f"{each:.2f}" for each in rounds), "", ""))
+    if "pauses_s" in found:
+        rows += bound_rows(found)
     cost = max(ours["cpu_ms_total"], 0.001)
     aim_cpu = (f">= {OLD_LOOP_CPU:.2f}", verdict(loop["cpu_ms"] / cost >= OLD_LOOP_CPU)) if old else ("", "")
     rows.append(("  CPU a page, the bare loop's over ours", f"{loop['cpu_ms'] / cost:.2f}", *aim_cpu))
@@ -105,6 +107,8 @@ def speed_rows(name: str, found: dict[str, Any]) -> list[Row]:
         )
         judged = (f"<= {TARGET_REVISIT:.2f}", verdict(less <= TARGET_REVISIT))
         rows.append(("  CPU a page, over that of the visit", f"{less:.2f}", *judged))
+    if "wider" in found:
+        rows += wider_rows(found["wider"])
     for form, peer in found.get("scrapy", {}).items():
         cpu = peer["cpu_ms"] / cost
         ratio, aim = ours["rate"] / peer["rate"], OLD_SCRAPY if old else TARGET_SCRAPY
@@ -113,6 +117,29 @@ def speed_rows(name: str, found: dict[str, Any]) -> list[Row]:
         rows.append((f"pipeline against Scrapy, {form}", f"{ratio:.1f}", *judged))
         rows.append(("  CPU a page, Scrapy's over ours", f"{cpu:.1f}", "", ""))
     return rows
+
+
+def bound_rows(found: dict[str, Any]) -> list[Row]:
+    """The rate that the pauses alone allow, and its ratio to the loop: no crawl that keeps them can do better."""
+    most = found["pages"] / found["pauses_s"]
+    return [
+        ("  the pauses alone allow at most", f"{most:.0f} pages/s", "", ""),
+        ("  that against the bare loop", f"{most / found['loop']['rate']:.2f}", "", ""),
+    ]
+
+
+def wider_rows(wide: dict[str, Any]) -> list[Row]:
+    """The run over more hosts, where the pauses bind less."""
+    ours, loop = wide["pipeline"], wide["loop"]
+    ratio = ours["rate"] / loop["rate"]
+    return [
+        (f"on {wide['hosts']} hosts, {wide['pages']:,} pages: bare loop", f"{loop['rate']:.0f} pages/s", "", ""),
+        ("  pipeline, start and end included", f"{ours['rate']:.0f} pages/s", "", ""),
+        ("  pipeline against the bare loop", f"{ratio:.2f}", f">= {TARGET_LOOP:.2f}", verdict(ratio >= TARGET_LOOP)),
+        *bound_rows(wide),
+        ("  CPU a page, the bare loop's over ours", f"{loop['cpu_ms'] / max(ours['cpu_ms_total'], 0.001):.2f}", "", ""),
+        ("  from the last answer to the end", f"{ours['after_last_answer_s']:.2f} s", "", ""),
+    ]
 
 
 def by_rounds(ours: list[float], loops: list[float]) -> list[float]:

@@ -13,7 +13,7 @@ its page is known, or there may be no such path: then it is held, and applied wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.model.link_context import LinkContext, merged
@@ -56,6 +56,10 @@ _REOPENED_AT_ONCE = 20_000  # pages
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
 
+def _begins_run(result: Result) -> bool:
+    return isinstance(result, RunEvent) and result.event == "started"
+
+
 class MapUpdater:
     """Applies results to a store. `run` is the run whose results are being applied.
 
@@ -96,19 +100,25 @@ class MapUpdater:
         with self.store.errors():
             if not all(isinstance(result, RunEvent) and result.event != "started" for result, _ in batch):
                 self.store.fill_index()  # other run events concern no page, and the scheduler waits for them at a start
-            self._load_rows(batch)
-            for position, (result, line) in enumerate(batch):
-                self.store.changes.latest = max(self.store.changes.latest, result.at)
-                if isinstance(result, PageResult):
-                    self._apply_page_result(result, line, position)
-                else:
-                    self._apply_event(result, line)
+            # A run that begins unloads all rows: those that its first results need can only be listed then.
+            starts = [place + 1 for place, (result, _) in enumerate(batch) if _begins_run(result)]
+            for start, end in pairwise([0, *starts, len(batch)]):
+                self._apply_part(batch[start:end])
             # Once for the whole batch: a page that comes nearer several times is carried on from once.
             self._depths.spread(self.run)
             self._enter_domains()
-            self._targets.clear()
-            self._visited.clear()
             self._finder.end_batch()
+
+    def _apply_part(self, part: Sequence[tuple[Result, bytes]]) -> None:
+        self._load_rows(part)
+        for position, (result, line) in enumerate(part):
+            self.store.changes.latest = max(self.store.changes.latest, result.at)
+            if isinstance(result, PageResult):
+                self._apply_page_result(result, line, position)
+            else:
+                self._apply_event(result, line)
+        self._targets.clear()
+        self._visited.clear()
 
     def commit(self) -> Changes:
         """Write the batch and return its changes (the feed is made of them). Raises StoreError, OSError."""

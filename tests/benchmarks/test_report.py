@@ -79,6 +79,17 @@ def test_a_store_that_costs_too_much_is_told() -> None:
     assert verdicts(figures() | {"store": {"cpu_ms_total": 4.7, "rate": 480.0}})[row] == "NOT MET"
 
 
+def test_the_run_over_more_hosts_is_judged_by_its_own_loop_and_the_pauses_bound_is_told() -> None:
+    wide = {"hosts": 400, "pages": 6_400, "pauses_s": 3.2, "loop": figures()["loop"], "pipeline": figures()["pipeline"]}
+    row = "  pipeline against the bare loop"
+    assert verdicts(figures() | {"wider": wide})[row] == "met"
+    slower = wide | {"pipeline": wide["pipeline"] | {"rate": 430.0}}
+    assert verdicts(figures() | {"wider": slower})[row] == "NOT MET"
+    rows = {what: measured for what, measured, _, _ in speed_rows("real", figures())}
+    assert rows["  the pauses alone allow at most"] == "1000 pages/s"
+    assert rows["  that against the bare loop"] == "2.27"
+
+
 def test_a_slow_replay_and_another_digest_are_told() -> None:
     found = figures() | {"replay": {"results": 10, "rate": 899.0, "equal": False}}
     assert verdicts(found)["replay"] == "NOT MET"
@@ -100,7 +111,7 @@ def test_the_report_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
         {
             "machine": about,
             "quick": True,
-            "real": figures(),
+            "real": figures() | {"wider": figures() | {"hosts": 400, "pages": 6_400, "pauses_s": 3.2}},
             "made": figures(),
             "old": figures(),
             "digest": {"equal": True},
