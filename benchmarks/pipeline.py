@@ -291,8 +291,9 @@ class Bench:
         if again.pages != first.pages or answers[304] < 0.9 * first.pages:
             words = f"{again.pages:,} of {first.pages:,} pages, {answers[304]:,} confirmed"
             self._mistakes.append(f"the revisit in {self._folder.name}: {words}")
-        costs = {"visit_ms": summary_of([first])["cpu_ms_total"], "confirmed": answers[304], "sent_again": answers[200]}
-        return summary_of([again]) | costs
+        visit = summary_of([first])
+        costs = {"visit_ms": visit["cpu_ms_total"], "visit_stages_ms": visit["cpu_ms"]}
+        return summary_of([again]) | costs | {"confirmed": answers[304], "sent_again": answers[200]}
 
     def _loop(self, urls: list[str], server: WebServer) -> tuple[BareResult, float]:
         self._steps.say(f"The bare loop: {len(urls):,} pages")

@@ -186,6 +186,11 @@ def _cpu(found: dict[str, Any]) -> None:
     print(f"  {ours['server_core_share']:.0%} of one core. Most memory of one process, in MB:")
     print("  " + ", ".join(f"{stage} {mb:.0f}" for stage, mb in sorted(ours["memory_mb"].items())))
     print(f"  The map: {ours['known']:,} pages known, {ours['links']:,} links.")
+    if "revisit" in found:
+        again, before = found["revisit"]["cpu_ms"], found["revisit"]["visit_stages_ms"]
+        stages = ", ".join(f"{stage} {cost:.2f} ({before.get(stage, 0.0):.2f})" for stage, cost in again.items())
+        words = f"The revisit, ms a page by stage (in brackets those of the visit before it): {stages}."
+        print(textwrap.fill(words, 78, initial_indent="  ", subsequent_indent="  "))
 
 
 def _fairness(cases: dict[str, Any]) -> None:

@@ -106,13 +106,16 @@ def test_a_round_is_held_against_the_loops_beside_it() -> None:
 
 def test_the_report_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     about = {"cpu": "A processor", "cores": 2, "python": "3.11.7", "load_before": 0.1, "load_after": 0.2}
+    stages = {"fetchers": 0.5, "ingest": 0.4, "scheduler": 0.1, "supervisor": 0.2}
+    revisit = {"cpu_ms_total": 1.2, "visit_ms": 2.0, "confirmed": 6_200, "rate": 700.0}
+    revisit |= {"cpu_ms": stages, "visit_stages_ms": stages}
     case = {"median_done_s": 1.9, "last_done_s": 12.1, "others_done_s": 16.4}
     report(
         {
             "machine": about,
             "quick": True,
             "real": figures() | {"wider": figures() | {"hosts": 400, "pages": 6_400, "pauses_s": 3.2}},
-            "made": figures(),
+            "made": figures() | {"revisit": revisit},
             "old": figures(),
             "digest": {"equal": True},
             "fairness": {"next to slow servers": case},
