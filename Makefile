@@ -73,10 +73,14 @@ lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: $(STAMP) ## measure real pages against a bare loop and Scrapy (QUICK=1 two minutes; SITES=dir,dir)
+bench: $(STAMP) ## measure real pages against a bare loop and Scrapy (QUICK=1 two minutes; SITES=dir,dir; ENGINE=postgresql)
+ifeq ($(ENGINE),postgresql)
+	@$(BIN)/python -m benchmarks.engine $(if $(QUICK),--quick)
+else
 	@$(PIP) install -r requirements/bench.txt
 	@$(BIN)/python -m benchmarks.pipeline $(if $(QUICK),--quick) $(if $(SITES),--sites "$(SITES)") \
 	  $(if $(PEER_PAGES),--peer-pages $(PEER_PAGES)) $(if $(ONLY),--only $(ONLY)) $(if $(PROFILE),--profile)
+endif
 
 bench-growth: $(STAMP) ## measure ingest, scheduler, restart and report as the map grows (QUICK=1 for a small one)
 	@$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick)

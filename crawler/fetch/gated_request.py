@@ -118,12 +118,14 @@ class GatedRequester:
                 return Refusal(admission.closes, is_own)
             # A request to another domain counts as ledgered in that domain's gate at once: its entry will be in a
             # result of the visited domain, which a takeover of the other one does not read.
-            return self._exchange(request, gate, entry.at, place, is_ledgered=not is_own)
+            return self._exchange(request, gate, entry.at, place, admission.number, is_ledgered=not is_own)
         finally:
             if not is_own:
                 gate.close()
 
-    def _exchange(self, request: Request, gate: Gate, start: Moment, place: Place, *, is_ledgered: bool) -> Sent:
+    def _exchange(
+        self, request: Request, gate: Gate, start: Moment, place: Place, number: int, *, is_ledgered: bool
+    ) -> Sent:
         self._out[place.domain] = request, start.mono_ns
         try:
             answer = self._client.send(request)
@@ -143,6 +145,7 @@ class GatedRequester:
             answer.slug if isinstance(answer, Failure) else answer.status,
             span.elapsed_ms,
             place.domain,
+            number,
         )
         return Sent(answer, entry, Interval(start.mono_ns, end.mono_ns))
 

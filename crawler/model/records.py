@@ -40,7 +40,8 @@ class Exchange(NamedTuple):
     """One request on the wire, as the ledger keeps it.
 
     Two clocks: `at_ms` is the wall clock (for people), `mono_ms` the machine's monotonic clock since its
-    boot (for proofs: it does not jump). `answer` is the status code, or the slug of what went wrong.
+    boot (for proofs: it does not jump). `answer` is the status code, or the slug of what went wrong. `number` counts
+    the domain's requests in the run, as its gate does; 0: written by a program that did not say.
     """
 
     at_ms: Number
@@ -50,6 +51,7 @@ class Exchange(NamedTuple):
     answer: Number | str
     elapsed_ms: Number
     domain: str
+    number: Number = 0
 
     @property
     def is_counted(self) -> bool:

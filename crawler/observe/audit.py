@@ -6,6 +6,8 @@ the promises were kept:
 - **spacing**: from the end of a request to a domain to the start of the next one at least `minimum-time-on-page`
   passes, or the `Crawl-delay` of the requested host, if that was known by then;
 - **budget**: no domain had more than `max-domain-requests` requests in a run, lost ones included;
+- **numbers**: the gate of a domain numbers its requests; no number is given twice in a run, and what is missing was
+  reported as lost;
 - **robots**: no page was requested unless its host's robots.txt had been read in the 24 hours before;
 - **lists**: no request went to a domain on the blacklist or the stub list.
 

@@ -13,7 +13,7 @@ KEPT = 1000  # violations that are listed; the rest are only counted
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken promise. `promise` is `spacing`, `budget`, `robots` or `lists`."""
+    """One broken promise. `promise` is `spacing`, `budget`, `numbers`, `robots` or `lists`."""
 
     promise: str
     domain: str
@@ -41,6 +41,8 @@ class AuditReport:
     robots_files: int = 0
     sitemaps: int = 0
     lost: int = 0
+    numbered: int = 0  # requests whose numbers the ledgers have
+    unseen: int = 0  # numbers before the last that no ledger has
     damaged: int = 0
     writers: int = 0
     runs: set[int] = field(default_factory=set)
@@ -79,6 +81,9 @@ class AuditReport:
         most, domain, run = self.busiest
         if most:
             yield f"budget: the most requests to a domain in a run were {most:,} ({domain_words(domain)}, run {run})."
+        if self.numbered:
+            gaps = f"{self.unseen:,} are missing, of requests that were lost" if self.unseen else "without a gap"
+            yield f"numbers: {self.numbered:,} requests have their numbers, each once in its domain and run, {gaps}."
         yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
         if self.lost:
             yield f"{self.lost:,} requests were sent by fetchers that were killed before recording them; they count."

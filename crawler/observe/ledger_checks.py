@@ -42,7 +42,10 @@ class _HostRules(NamedTuple):
 class _DomainHistory:
     """The requests to one domain so far, as far as later ones are checked against them."""
 
-    __slots__ = ("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "readers", "sent", "unread", "window")
+    __slots__ = (
+        *("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "numbers", "readers", "refunded", "sent"),
+        *("unread", "window"),
+    )
 
     def __init__(self) -> None:
         self.window: list[_Event] = []
@@ -54,6 +57,8 @@ class _DomainHistory:
         self.unread: dict[tuple[str, int], _Event] = {}  # requested in an uncertain boot, no robots.txt found so far
         self.readers: dict[str, set[int]] = {}  # the uncertain boots in which a host's robots.txt was read
         self.sent: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}  # by run: a bit for each number that was given to a request
+        self.refunded: set[int] = set()  # runs in which an outage gave numbers back
         self.is_late = False
 
 
@@ -104,10 +109,13 @@ class LedgerChecks:
                     self._add_unread_violation(name, event)
         late = frozenset(name for name, domain in self._domains.items() if domain.is_late)
         for violation in self._found:
-            if violation.domain not in late or violation.promise in ("budget", "lists"):
+            if violation.domain not in late or violation.promise in ("budget", "lists", "numbers"):
                 report.add(violation)
         if self._only is None:
             report.domains = sum(bool(domain.sent) for domain in self._domains.values())
+            given = [numbers for domain in self._domains.values() for numbers in domain.numbers.values()]
+            report.numbered = sum(numbers.bit_count() for numbers in given)
+            report.unseen = sum(numbers.bit_length() - 1 - numbers.bit_count() for numbers in given)
         return late
 
     def _next_order(self) -> int:
@@ -160,11 +168,24 @@ class LedgerChecks:
         if self._only is None:
             self._report.requests += 1
             self._count(name, event.run, int(entry.is_counted), entry.at_ms)
+            self._check_number(name, domain, event)
             if self._limits.at(event.run, entry.at_ms).is_listed(name):
                 self._add_violation("lists", name, event, f"{entry.method} to {entry.host}, which is on a list")
         self._check_spacing(name, domain, event)
         if not event.is_robots and entry.is_counted:
             self._check_robots(name, domain, event)
+
+    def _check_number(self, name: str, domain: _DomainHistory, event: _Event) -> None:
+        """A number is given once in a run: twice means that two fetchers passed the same gate at the same time."""
+        entry, run = event.entry, event.run
+        if not entry.is_counted:
+            domain.refunded.add(run)
+        elif entry.number:
+            given = domain.numbers.get(run, 0)
+            if given >> entry.number & 1 and run not in domain.refunded:
+                words = f"{entry.method} to {entry.host} has the number {entry.number:,}, and so has another request"
+                self._add_violation("numbers", name, event, words)
+            domain.numbers[run] = given | 1 << entry.number
 
     def _check_spacing(self, name: str, domain: _DomainHistory, event: _Event) -> None:
         entry = event.entry

@@ -380,11 +380,11 @@ def test_a_fetcher_that_cannot_write_its_results_stops_with_a_sentence_and_ackno
 def test_machines_on_an_engine_that_crashes_end_in_the_map_of_files(
     served: Served, ample: Path, tmp_path: Path
 ) -> None:
-    """`make torture ENGINE=postgresql`, in short: a stage, a machine and the engine die."""
+    """`make torture ENGINE=postgresql`, in short: the engine and a stage die."""
     with own_server() as server:
         terrain = Terrain(tmp_path, served, server, random.Random(1), size=2, workers=1)
-        play(terrain, ["engine", "stage", "machine"], 1.0, digest(ample / "sumi-ripple.db"))
-    assert sum(process.starts for process in terrain.all) > 5
+        play(terrain, ["engine", "stage"], 0.5, digest(ample / "sumi-ripple.db"))
+    assert sum(process.starts for process in terrain.all) > 4
 
 
 def test_a_torture_of_one_round_ends_in_the_calm_map() -> None:

@@ -29,15 +29,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawler.config.load import load
-from crawler.database.digest import digest
 from crawler.demo.demo_config import DemoLimits, write_demo_config
 from crawler.demo.server import Served, serve_terrain
 from crawler.demo.terrain import demo_terrain
 from crawler.engine.engine_connection import connect
-from crawler.engine.schemas import upgrade
 from crawler.observe.audit import audit
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
-from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.runs import RunStatus, read_run
 from tests.places import ROOT
 from tests.postgres_server import PostgresServer, own_server
@@ -156,8 +153,6 @@ class Terrain:
         with connect(self.server.url(), "test") as admin:
             admin.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
             admin.execute(f"CREATE DATABASE {self.database}")
-        with connect(self.server.url(self.database), "test") as admin:
-            upgrade(admin, WORKSPACE)
         for number in range(1, self.size + 1):
             door = EngineDoor(self.server.port)
             self.doors.append(door)
@@ -170,6 +165,7 @@ class Terrain:
             if number == 1:
                 stages += [("schedule", "demo.toml"), ("ingest", "demo.toml"), ("ingest", "demo.toml")]
             self.machines.append([Process(words, folder) for words in stages])
+        sumi("engine", "init", "demo.toml", cwd=self.base / "machine-1")
 
     @property
     def all(self) -> list[Process]:
@@ -246,23 +242,35 @@ def _stop_for(pid: int, seconds: float) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
+def sumi(*words: str, cwd: Path) -> str:
+    """A command that must succeed; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "crawler", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
 def calm_digest(base: Path, served: Served) -> str:
     """The digest of an undisturbed crawl with files and SQLite."""
     config = write_demo_config(base / "calm", served, LIMITS)
-    words = [sys.executable, "-m", "crawler", "crawl", str(config), "-q"]
-    subprocess.run(words, cwd=base / "calm", check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
-    return digest(base / "calm" / "sumi-ripple.db")
+    sumi("crawl", config.name, "-q", cwd=config.parent)
+    return sumi("digest", config.name, cwd=config.parent).strip()
 
 
 def check(terrain: Terrain, expected: str, before: int) -> None:
     """The map, the audit, the server's own log. Raises AssertionError."""
     folder = terrain.base / "machine-1"
-    config = load(folder / "demo.toml")
-    url = terrain.server.url(terrain.database)
-    config_text = (folder / "demo.toml").read_text()
-    (folder / "audit.toml").write_text(config_text[: config_text.index("[engine]")] + f'[engine]\nurl = "{url}"\n')
-    report = audit(load(folder / "audit.toml", workspace=config.workspace))
-    assert digest(folder / "sumi-ripple.db") == expected, "the map differs"
+    text = (folder / "demo.toml").read_text()
+    url = terrain.server.url(terrain.database)  # the doors are closed by now
+    (folder / "after.toml").write_text(text[: text.index("[engine]")] + f'[engine]\nurl = "{url}"\n')
+    assert sumi("digest", "after.toml", cwd=folder).strip() == expected, "the map differs"
+    report = audit(load(folder / "after.toml"))
     assert not (close := too_close(terrain.served, before)), close
     assert report.is_clean, "\n".join(report.lines())
 

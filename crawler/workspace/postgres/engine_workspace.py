@@ -243,14 +243,13 @@ class EngineWorkspace:
 
         def work(connection: Connection) -> int | None:
             for _ in range(2):
-                with connection.transaction():
-                    connection.execute("SET LOCAL synchronous_commit TO on")
-                    rows = connection.execute(
-                        "INSERT INTO gates (domain, holder, token, used_us) VALUES (%(domain)s, %(me)s, 1, clock_us())"
-                        " ON CONFLICT (domain) DO UPDATE SET holder = %(me)s, token = gates.token + 1,"
-                        " version = gates.version + 1 WHERE gates.holder IS NULL RETURNING token",
-                        {"domain": domain, "me": me},
-                    ).fetchall()
+                # Durable with the bookmark that names the holder, which is saved before the first request.
+                rows = connection.execute(
+                    "INSERT INTO gates (domain, holder, token, used_us) VALUES (%(domain)s, %(me)s, 1, clock_us())"
+                    " ON CONFLICT (domain) DO UPDATE SET holder = %(me)s, token = gates.token + 1,"
+                    " version = gates.version + 1 WHERE gates.holder IS NULL RETURNING token",
+                    {"domain": domain, "me": me},
+                ).fetchall()
                 if rows:
                     return int(rows[0][0])
                 held = connection.execute("SELECT holder FROM gates WHERE domain = %s", (domain,)).fetchall()

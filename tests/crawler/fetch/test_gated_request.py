@@ -82,7 +82,7 @@ def test_a_request_that_left_comes_back_with_its_ledger_entry(
     start = clock.now
     assert requester.try_send(pace, GET) == Sent(
         Response(200, {}),
-        Exchange(start.wall_ms, start.mono_ns // MS, "GET", "www.a.test", 200, 40, "a.test"),
+        Exchange(start.wall_ms, start.mono_ns // MS, "GET", "www.a.test", 200, 40, "a.test", 1),
         Interval(start.mono_ns, start.mono_ns + 40 * MS),
     )
     assert (pace.sent, pace.gate.read().is_in_flight, pace.gate.read().ledgered) == (1, False, 0)

@@ -181,6 +181,33 @@ def test_the_budget_counts_lost_requests_too(tmp_path: Path) -> None:
     assert report.busiest == (6, "x.test", 1)
 
 
+def numbered(at: int, number: int, answer: int | str = 200) -> Exchange:
+    return exchange(at)._replace(number=number, answer=answer)
+
+
+def test_a_number_that_two_requests_have_is_named(tmp_path: Path) -> None:
+    """Two fetchers passed the gate at the same time, though their clocks say otherwise."""
+    first = [robots(numbered(0, 1)), page(numbered(5000, 2))]
+    report = judge(tmp_path, first, [page(numbered(60_000, 2), key="/b")])
+    assert promises(report) == ["numbers"]
+    assert any("has the number 2, and so has another request" in line for line in report.lines())
+
+
+def test_numbers_without_a_gap_and_with_lost_requests_are_told(tmp_path: Path) -> None:
+    (whole := tmp_path / "whole").mkdir()
+    report = judge(whole, [robots(numbered(0, 1)), page(numbered(5000, 2)), page(numbered(9000, 1), run=2)])
+    assert report.is_clean and any("numbers: 3 requests" in line and "without a gap" in line for line in report.lines())
+    (lossy := tmp_path / "lossy").mkdir()
+    report = judge(lossy, [robots(numbered(0, 1)), page(numbered(5000, 4))])
+    assert report.is_clean and any("2 are missing, of requests that were lost" in line for line in report.lines())
+
+
+def test_a_number_that_an_outage_gave_back_is_given_again(tmp_path: Path) -> None:
+    failed = numbered(5000, 2, "network-outage")
+    report = judge(tmp_path, [robots(numbered(0, 1)), page(failed), page(numbered(9000, 2), key="/b")])
+    assert report.is_clean
+
+
 def test_each_run_has_its_own_budget(tmp_path: Path) -> None:
     visits = [page(exchange(number * 2000), key=f"/{number}", run=1 + number // 4) for number in range(1, 9)]
     assert judge(tmp_path, [robots(exchange(0)), *visits]).is_clean

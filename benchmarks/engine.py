@@ -1,0 +1,172 @@
+"""`make bench ENGINE=postgresql`: the same crawl with files and with an engine on this machine.
+
+Real pages on many hosts, by turns: with files, and with the engine under 2, 4 and 8 fetchers. Told are pages a second,
+CPU a page of the crawl and of the engine, and what 10,000 leased domains take: to claim, to renew, to release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.crawls import CrawlOptions, layout_lists, layout_options, write_config
+from benchmarks.docs_terrain import write_sites
+from benchmarks.measure import ROOT, Steps, children, cpu_seconds, machine, reaped_seconds, reporting
+from benchmarks.sites import SPREAD, find_documentation, lay_out, read_sites
+from benchmarks.webserver import WebServer, find_nginx, serve_layout
+from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+from tests.postgres_server import PostgresServer, own_server
+
+LEAST_SHARE = 0.7  # of the pages a second with files, on one machine
+LEASED = 10_000  # and 1,000 where it is to be quick
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One crawl. CPU in seconds; the map is the same command's in all of them."""
+
+    name: str
+    pages: int
+    seconds: float
+    cpu: float
+    engine_cpu: float
+    digest: str
+
+    @property
+    def rate(self) -> float:
+        return self.pages / self.seconds
+
+
+def crawl_once(
+    name: str, folder: Path, server: WebServer, lists: str, options: CrawlOptions, engine: PostgresServer | None
+) -> Turn:
+    """Run `sumi-ripple crawl` to its end. The engine's database is a new one."""
+    config = write_config(folder, server, options, lists)
+    if engine is not None:
+        database = f"bench_{name.replace(' ', '_').replace(',', '')}"
+        subprocess_sql(engine, f"CREATE DATABASE {database}")
+        config.write_text(config.read_text() + f'[engine]\nurl = "{engine.url(database)}"\n')
+        sumi("engine", "init", str(config))
+    before, engine_before, began = _cpu_of_children(), _cpu_of(engine), time.time()
+    started = time.monotonic()
+    sumi("crawl", str(config), "-q")
+    seconds = time.monotonic() - started
+    seen = [each for each in server.seen(began) if each.method == "GET" and each.status == 200]
+    pages = sum(each.path != "robots.txt" for each in seen)
+    digest = sumi("digest", str(config if engine is not None else folder / "bench.db")).split()[0]
+    return Turn(name, pages, seconds, _cpu_of_children() - before, _cpu_of(engine) - engine_before, digest)
+
+
+def sumi(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "crawler", *words], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"sumi-ripple {words[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def subprocess_sql(engine: PostgresServer, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(engine.url(), autocommit=True) as admin:
+        admin.execute(statement)
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _cpu_of(engine: PostgresServer | None) -> float:
+    """All processes of the server, those that have ended included."""
+    if engine is None:
+        return 0.0
+    return reaped_seconds(engine.pid) + sum(cpu_seconds(pid) for pid in children(engine.pid))
+
+
+def lease_many(folder: Path, engine: PostgresServer, count: int) -> dict[str, float]:
+    """Seconds to claim many domains, to renew all leases once, and to release them."""
+    subprocess_sql(engine, "CREATE DATABASE bench_leases")
+    config = folder / "leases.toml"
+    folder.mkdir(parents=True, exist_ok=True)
+    quality = '[[quality]]\ndomain = "a.test"\nseeds = ["https://a.test/"]\n'
+    config.write_text(f'{quality}[engine]\nurl = "{engine.url("bench_leases")}"\n')
+    sumi("engine", "init", str(config))
+    workspace = EngineWorkspace(folder / "workspace", engine.url("bench_leases"))
+    started = time.monotonic()
+    claims = [workspace.claim(f"d{number}.test") for number in range(count)]
+    claimed = time.monotonic()
+    workspace.session.run(workspace.session.renew)
+    renewed = time.monotonic()
+    for claim in claims:
+        assert claim is not None
+        claim.release()
+    released = time.monotonic()
+    workspace.close()
+    return {"count": count, "claim": claimed - started, "renew": renewed - claimed, "release": released - renewed}
+
+
+def measure(folder: Path, hosts: int, pages: int, figures: dict[str, Any], steps: Steps) -> None:
+    roots = find_documentation() or write_sites(folder / "drawn", 1 + (pages - 1) * SPREAD)
+    layout = lay_out(read_sites(roots, pages), hosts, pages)
+    lists, options = layout_lists(layout), layout_options(layout, open_pages=20, workers=2)
+    turns: list[Turn] = []
+    with serve_layout(layout, folder / "server", nginx=find_nginx()) as server, own_server() as engine:
+        for name, workers, has_engine in (
+            ("files, 2 fetchers", 2, False),
+            ("engine, 2 fetchers", 2, True),
+            ("files again, 2 fetchers", 2, False),
+            ("engine, 4 fetchers", 4, True),
+            ("engine, 8 fetchers", 8, True),
+        ):
+            steps.say(name)
+            place = folder / name.replace(" ", "-").replace(",", "")
+            one = replace(options, workers=workers)
+            turns.append(crawl_once(name, place, server, lists, one, engine if has_engine else None))
+            steps.say(f"  {turns[-1].rate:,.0f} pages/s")
+        count = LEASED // 10 if figures["quick"] else LEASED
+        steps.say(f"{count:,} domains leased")
+        figures["leases"] = lease_many(folder / "leases", engine, count)
+    figures["turns"] = [asdict(turn) | {"rate": turn.rate} for turn in turns]
+    figures["share"] = turns[1].rate / ((turns[0].rate + turns[2].rate) / 2)
+    figures["same_map"] = len({turn.digest for turn in turns}) == 1
+
+
+def report(figures: dict[str, Any]) -> str:
+    rows = ["| crawl | pages/s | CPU a page, ms | the engine's, ms |", "|---|---|---|---|"]
+    for turn in figures["turns"]:
+        each = 1000 / max(turn["pages"], 1)
+        own, engine = turn["cpu"] * each, turn["engine_cpu"] * each
+        rows.append(f"| {turn['name']} | {turn['rate']:,.0f} | {own:.2f} | {engine:.2f} |")
+    leases = figures["leases"]
+    verdict = "met" if figures["share"] >= LEAST_SHARE else "NOT MET"
+    rows += [
+        "",
+        f"engine against files, 2 fetchers: {figures['share']:.2f} (at least {LEAST_SHARE}: {verdict}); "
+        f"maps {'the same' if figures['same_map'] else 'DIFFERENT'}",
+        f"{leases['count']:,.0f} domains: claimed in {leases['claim']:.1f} s, "
+        f"renewed in {leases['renew'] * 1000:.1f} ms, "
+        f"released in {leases['release']:.1f} s",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "load": os.getloadavg()[0]}
+    with reporting("engine", figures, report, options.keep) as folder:
+        measure(folder, *((60, 8) if options.quick else (200, 31)), figures, Steps())
+    return 0 if figures["same_map"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
