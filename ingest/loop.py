@@ -28,7 +28,7 @@ from crawler.resilience.stalls import Work
 from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.atomic import free_bytes
 from crawler.workspace.control import StageControl, wait_for_role
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import LeaseLost, Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
@@ -69,7 +69,7 @@ class Ingest:
 
     def __init__(self, config: Config, control: StageControl) -> None:
         self.config = config
-        self.workspace = open_workspace(config)
+        self.workspace = control.workspace
         self.control = control
         self.rebuilt: Rebuilt | None = None
         self.store = self._open_store()
@@ -444,6 +444,8 @@ def run_ingest(
     except (LogError, StoreError) as problem:
         log.error("%s", problem)
         return 1
+    except LeaseLost:
+        raise  # a new process has a lease of its own
     except OSError as problem:
         log.error("the ingest stopped: %s; repair that and start again, nothing is lost", sentence(problem))
         return 1

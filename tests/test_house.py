@@ -88,7 +88,9 @@ ALLOWED: dict[str, set[str]] = {
     },
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},
-    "reporter.summary": {"crawler.model", "crawler.workspace", "crawler.database", "reporter", "reporter.queries"},
+    "reporter.summary": {
+        *("crawler.model", "crawler.engine", "crawler.workspace", "crawler.database", "reporter", "reporter.queries"),
+    },
     "reporter.diff": {"crawler.model", "crawler.database", "reporter", "reporter.queries"},
     "reporter.explain": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.config", "crawler.net", "crawler.database"),

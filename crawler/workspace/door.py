@@ -44,6 +44,10 @@ class RoleTaken(WorkspaceError):
         self.role = role
 
 
+class LeaseLost(WorkspaceError, OSError):
+    """This process was away for too long, and others have taken over what it held: it is to end, and to start anew."""
+
+
 class GateError(OSError):
     """A gate cannot be kept: no request to its domain may leave."""
 

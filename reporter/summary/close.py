@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.database.reader import open_map
+from crawler.engine.place import place_of
 from crawler.model.settings import Config
 from reporter.figures import Figures
 from reporter.queries.seeds import one_failed_page
@@ -60,7 +61,8 @@ def close_run(
         figures = survey_of(reader, None, in_full=is_summary_due)
         failed_url = one_failed_page(reader, figures.run.id)
     names = names_of(config, failed_url)
-    files = [("database", short(config.output.database_path)), ("spools", short(config.workspace / "spool"))]
+    spools = ("engine", str(place_of(config.engine.url))) if config.engine.url else None
+    files = [("database", short(config.output.database_path)), spools or ("spools", short(config.workspace / "spool"))]
     summary = None
     if is_summary_due:
         written = write_summaries(config, figures, changes_of(config))

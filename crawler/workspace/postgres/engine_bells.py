@@ -83,9 +83,9 @@ class EngineBell:
                 self._connect()
             poller = select.poll()
             poller.register(self._reader, select.POLLIN)
-            if self._connection is not None:
-                if self._heard():
-                    return True
+            if self._connection is not None and self._heard():
+                return True
+            if self._connection is not None:  # it is lost where the engine went away
                 poller.register(self._connection.fileno(), select.POLLIN)
             left = max(0.0, give_up - time.monotonic())
             ready = {descriptor for descriptor, _ in poller.poll(math.ceil(left * 1000))}

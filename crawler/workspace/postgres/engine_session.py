@@ -34,7 +34,7 @@ from crawler.engine.engine_connection import EngineError, EngineUnreachable, con
 from crawler.engine.place import place_of
 from crawler.engine.schemas import require
 from crawler.workspace.clock import boot_id
-from crawler.workspace.door import WorkspaceError
+from crawler.workspace.door import LeaseLost, WorkspaceError
 from crawler.workspace.postgres.engine_clock import EngineClock
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 
@@ -51,8 +51,8 @@ _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 log = logging.getLogger("sumi.engine")
 
 
-class Fenced(WorkspaceError, OSError):
-    """This process was away for longer than its lease, and others have taken over what it held."""
+class Fenced(LeaseLost):
+    """See `LeaseLost`. The row of this process says so, for good."""
 
     def __init__(self) -> None:
         message = "this process was away from the engine for longer than its lease, and others have taken over its work"

@@ -55,7 +55,7 @@ def test_an_engine_is_made_checked_and_shown(call: Call, config: Path, url: str)
     assert "has no schema sumi_workspace yet; make it with: sumi-ripple engine init" in before.output
     first, again = call("engine", "init", config), call("engine", "init", config)
     assert (first.exit_code, again.exit_code) == (0, 0)
-    assert "sumi_workspace is made" in first.output and "sumi_workspace is up to date" in again.output
+    assert "sumi_workspace is made (version 2)" in first.output and "sumi_workspace is up to date" in again.output
     checked = call("engine", "check", config)
     assert checked.exit_code == 0
     assert "Version      PostgreSQL 1" in checked.output and "Encryption   none" in checked.output
