@@ -5,15 +5,17 @@ It is renamed first: what a killed purge leaves is known by its name, and goes w
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from crawler.database.completed_map import runs_folder
 from crawler.model.errors import SumiError
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
+from crawler.workspace.keeping import Kept
+from crawler.workspace.opening import open_keeping
 
 _MARK = ".purging-"
 _CODE = "import sys; from crawler.supervise.purge import remove_all; remove_all(sys.argv[1:])"
@@ -50,9 +52,6 @@ def purge_in_background(config: Config) -> str:
 def remove_all(paths: list[str]) -> None:
     """In the process of its own."""
     for path in map(Path, paths):
-        if not path.name.startswith(_MARK):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if path.name.startswith(_MARK):
+            with suppress(OSError):  # the next purge tries again
+                open_keeping(path.parent).remove(Kept(path.name, 0, 0))

@@ -21,6 +21,7 @@ from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
 from crawler.workspace.files.appended_file import LogFolder
+from crawler.workspace.files.aside import move_content
 from crawler.workspace.files.bell_pipes import BellPipe, ring
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.hint_spools import HintSpool
@@ -109,7 +110,10 @@ class FileWorkspace:
             source = layout.root / name
             if source.exists() and any(path.is_file() and path != layout.format_file for path in source.rglob("*")):
                 kept.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
-                source.rename(kept / name)
+                if source.is_symlink():
+                    move_content(source, kept / name)
+                else:
+                    source.rename(kept / name)
         layout.format_file.unlink(missing_ok=True)
         self.prepare()
         if not kept.exists():

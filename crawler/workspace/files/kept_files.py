@@ -19,6 +19,7 @@ from crawler.pace.gate_record import NO_MARK, GateRecord
 from crawler.workspace.atomic import OWNER_ONLY, OWNER_ONLY_FOLDER, read_own, sync_folder
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import GateError, WorkspaceError
+from crawler.workspace.files.aside import remove_aside
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.layout import Layout
 from crawler.workspace.files.spool import end_of, segment_path, segments
@@ -145,7 +146,7 @@ class KeptFiles:
         path = self._layout.root / kept.name
         with suppress(FileNotFoundError):
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                remove_aside(path)
             else:
                 path.unlink()
 

@@ -81,6 +81,23 @@ def test_reset_with_purge_deletes_what_it_moved_and_nothing_else(here: Path, con
     assert len(list(root.glob("old-*"))) == 1 and len(list(here.glob("sumi-ripple.*.db"))) == 1, "the first reset's"
 
 
+def test_reset_leaves_a_store_on_its_own_disk_and_purges_it_there(here: Path, config_path: Path) -> None:
+    """docs/keeping.md: workspace/store may be a symbolic link."""
+    root, disk = _crawled(here), here / "disk"
+    (root / "store").rename(disk)
+    (root / "store").symlink_to(disk)
+    assert called("reset", config_path, "--yes") == 0
+    assert (root / "store").is_symlink() and (disk / "html").is_dir(), "the next crawl stores its pages there"
+    (moved,) = root.glob("old-*")
+    assert (moved / "store" / "html" / "aa" / "bb" / "x.html.zst").exists() and (disk / moved.name).is_dir()
+    (disk / "html" / "later").mkdir()
+    (disk / "html" / "later" / "y.html.zst").write_text("of the next crawl")
+    assert called("reset", config_path, "--yes", "--purge") == 0
+    eventually(lambda: not list(root.glob(".purging-*")), "the second crawl is deleted")
+    assert [path.name for path in disk.glob("old-*")] == [moved.name], "only what this reset moved is gone"
+    assert not (disk / "html" / "later").exists()
+
+
 def test_reset_refuses_while_a_crawl_is_at_work(
     here: Path, config_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
