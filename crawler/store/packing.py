@@ -7,6 +7,7 @@ where it is, and is counted. One packing at a time, and no removal meanwhile: th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -75,6 +76,8 @@ def _pack(store: FileStore, digests: list[str], done: Packed) -> None:
         done.bytes_after += pack.size
     finally:
         pack.close()
+    newest = max(store.path_of(digest).stat().st_mtime for digest in packed)
+    os.utime(place, (newest, newest))  # a pack is as old as its pages: for lifetimes, and for the growth of the store
     for digest in packed:
         _remove_file(store, digest, done)
 

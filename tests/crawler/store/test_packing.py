@@ -51,6 +51,15 @@ def test_a_reader_finds_what_was_packed_after_it_had_looked(store: FileStore) ->
     assert reader.get(digest) == page(1)
 
 
+def test_a_pack_is_as_old_as_the_newest_of_its_pages(store: FileStore) -> None:
+    """`storage` counts what was written lately, and `[retention] blobs` what is old: packing makes nothing new."""
+    digests = [store.put(page(number)) for number in range(3)]
+    for age, digest in enumerate(digests, 1):
+        os.utime(store.path_of(digest), (age * 1000, age * 1000))
+    packed(store)
+    assert [store.age_and_size(digest)[0] for digest in digests] == [3000.0] * 3
+
+
 def test_a_page_that_is_in_a_pack_is_not_written_again(store: FileStore) -> None:
     digest = store.put(page(1))
     packed(store)
