@@ -45,8 +45,8 @@ test-web: $(STAMP) ## try the web face in a browser (installs Playwright and axe
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -q chromium >/dev/null; } || \
 	  { echo "make test-web needs Chromium; on Debian or Ubuntu: sudo apt-get install chromium" >&2; exit 1; }
 	@$(PIP) install -r requirements/web-test.txt
-	@if command -v npm >/dev/null; then npm ci --ignore-scripts --no-audit --no-fund --silent; \
-	  else echo "npm is not there, so axe-core is not either: the accessibility checks are skipped" >&2; fi
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web; \
+	  else echo "npm is not there: the checks by axe-core and those of the WebGL renderer are skipped" >&2; fi
 	@TEST_WEB=1 $(BIN)/python -m pytest -rs tests/reporter/web/test_face_in_browser.py tests/reporter/web/test_openapi.py
 
 test-warc: $(STAMP) $(WARC_STAMP) ## open exported WARC files with pywb, the archive server (in .venv-warc)

@@ -41,11 +41,16 @@ def page_text(name: str, version: str) -> str:
     if name not in PAGES:
         raise Problem(404, "no-such-page", "there is no such page")
     title, module = PAGES[name]
-    is_built = (files("reporter.web") / "static" / "built" / "sigma_map.js").is_file()
+    is_built = is_renderer_built()
     values = {"title": title, "module": module, "version": version, "built": "yes" if is_built else "no"}
     values["missing"] = "" if is_built else " · maps are drawn on a canvas; `make web` (needs node) adds WebGL"
     text = (files("reporter.web") / "pages" / "frame.html").read_text("utf-8")
     return _PLACE.sub(lambda place: escape(values[place[1]]), text)
+
+
+def is_renderer_built() -> bool:
+    """Has `make web` been run?"""
+    return (files("reporter.web") / "static" / "built" / "sigma_map.js").is_file()
 
 
 def static_file(path: str) -> Response:

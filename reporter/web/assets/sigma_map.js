@@ -52,6 +52,26 @@ export function createSigmaMap(canvas, data, { onSelect = () => {}, onSelectLink
     return matches !== null && !matches.has(index);
   };
 
+  const isQuality = (index) => data.classes[nodes.class[index]] === "quality";
+  const isNamed = (index) => (selected === null ? isQuality(index) && !nodes.state && matches === null : !isFaded(index));
+
+  /** The chosen node, or the one under the pointer: a ring, and its name on the paper of the page (sigma's is white). */
+  function drawHighlighted(context, node, settings) {
+    const size = settings.labelSize;
+    context.beginPath();
+    context.arc(node.x, node.y, node.size + 2.5, 0, 2 * Math.PI);
+    context.lineWidth = 2;
+    context.strokeStyle = colours.ink;
+    context.stroke();
+    if (!node.label) return;
+    context.font = `600 ${size}px ${settings.labelFont}`;
+    const left = node.x + node.size + 1; // the plain label begins here too, and is covered
+    context.fillStyle = colours.paper;
+    context.fillRect(left, node.y - size * 0.5 - 4, context.measureText(node.label).width + 10, size + 8);
+    context.fillStyle = colours.ink;
+    context.fillText(node.label, left + 5, node.y + size / 3);
+  }
+
   readColours();
   const sigma = new Sigma(graph, ground, {
     itemSizesReference: "positions",
@@ -60,13 +80,14 @@ export function createSigmaMap(canvas, data, { onSelect = () => {}, onSelectLink
     labelFont: "ui-sans-serif, system-ui, sans-serif",
     labelRenderedSizeThreshold: 7,
     enableEdgeEvents: onSelectLink !== null,
+    defaultDrawNodeHover: drawHighlighted,
     nodeReducer: (key, attributes) => {
       const index = Number(key);
       const change = nodes.change?.[index];
       const colour = change === NEW ? colours.new : change === VANISHED ? colours.vanished : colours.classes[nodes.class[index]];
       const isMatch = matches !== null && matches.has(index);
       return { ...attributes, hidden: !isShown(index), color: isFaded(index) ? colours.line : isMatch ? colours.mark : colour,
-        label: isFaded(index) ? "" : attributes.label, highlighted: index === selected || index === hovered, zIndex: isFaded(index) ? 0 : 1 };
+        label: isFaded(index) ? "" : attributes.label, forceLabel: isNamed(index), highlighted: index === selected || index === hovered, zIndex: isFaded(index) ? 0 : 1 };
     },
     edgeReducer: (key, attributes) => {
       const [source, target] = key.split("-").map(Number);
@@ -85,7 +106,7 @@ export function createSigmaMap(canvas, data, { onSelect = () => {}, onSelectLink
   function readColours() {
     const style = getComputedStyle(ground);
     const read = (name) => style.getPropertyValue(`--${name}`).trim();
-    colours = Object.fromEntries(["ink", "line", "outgoing", "incoming", "mark", "new", "vanished"].map((name) => [name, read(name)]));
+    colours = Object.fromEntries(["paper", "ink", "line", "outgoing", "incoming", "mark", "new", "vanished"].map((name) => [name, read(name)]));
     colours.classes = data.classes.map(read);
   }
 

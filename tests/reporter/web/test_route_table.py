@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reporter.web.page_files import page_text
 from reporter.web.route_table import ROUTES
 from reporter.web.routing import Bucket, Role, Route
 from tests.places import ROOT
@@ -163,3 +164,11 @@ def test_what_is_not_there_is_a_problem_too(face: Served) -> None:
 @pytest.mark.parametrize("path", ["..%2f..%2fetc%2fpasswd", "../pages/index.html", ".hidden", "a//b", "%00"])
 def test_static_files_come_from_their_folder_alone(face: Served, path: str) -> None:
     assert face.get(f"/static/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_pages_say_what_is_missing_where_nothing_was_built(monkeypatch: pytest.MonkeyPatch, is_built: bool) -> None:
+    """Without node everything works: the map is drawn on a canvas, and the foot of the page says so."""
+    monkeypatch.setattr("reporter.web.page_files.is_renderer_built", lambda: is_built)
+    text = page_text("map", "1.0.0")
+    assert ('data-built="yes"' in text, "`make web` (needs node) adds WebGL" in text) == (is_built, not is_built)
