@@ -160,7 +160,6 @@ domain = "*.wiki.example"
 # [store]                           # docs/keeping.md
 # html = false                      # keep the pages themselves, compressed, in workspace/store/html
 # file-mode = "0600"                # who may read them: you alone; "0640" or "0644" for others, too
-
 # near-duplicates = false           # find pages whose texts are nearly the same (a millisecond a page)
 
 # [[extract]]                       # your own fields, from pages of a domain, a page type, or all
