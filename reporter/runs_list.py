@@ -43,13 +43,13 @@ class RunSummary:
     changed: tuple[str, ...] | None
 
 
-def list_runs(database: Path) -> list[RunSummary]:
-    """All runs, oldest first. The newest one's figures are counted where they were not kept."""
+def list_runs(database: Path, *, is_counted: bool = True) -> list[RunSummary]:
+    """All runs, oldest first. The newest one's figures are counted where they were not kept, unless told otherwise."""
     with open_map(database) as reader:
         rows = run_history(reader)
         if not rows:
             raise NoSuchRun(reader.path, "no run has been started yet")
-        if rows[-1].pages is None:
+        if rows[-1].pages is None and is_counted:
             found = survey_of(reader, None, in_full=False)
             overall = found.overall
             rows[-1] = rows[-1]._replace(

@@ -201,8 +201,13 @@ def runs(call: Call) -> Answer:
     if not newest:
         raise NoSuchRun(database, "no run has been started yet")
     stamp = " ".join(str(part) for row in newest for part in row)
-    found = call.face.prepared.get("runs", stamp, lambda: list_runs(database))
-    return Answer({"runs": [asdict(run) for run in found]})
+    is_under_way = newest[-1].status == "running"
+    found = call.face.prepared.get("runs", stamp, lambda: list_runs(database, is_counted=not is_under_way))
+    shapes = [asdict(run) for run in found]
+    if is_under_way:
+        figures = call.face.live.newest()["figures"]
+        shapes[-1] |= {"pages": figures["crawled"], **{name: figures[name] for name in ("known", "links", "errors")}}
+    return Answer({"runs": shapes})
 
 
 def summary(call: Call) -> Response:

@@ -8,6 +8,7 @@ from pathlib import Path
 from crawler.database.completed_map import copy_path
 from ingest.sqlite.completed_copy import keep_copy
 from reporter.web.map_choice import chosen
+from reporter.web.routing import Role
 from tests.reporter.web.serving import make_rich_folder, served
 
 
@@ -22,6 +23,9 @@ def test_answers_about_a_completed_run_stay_when_the_next_one_begins(tmp_path: P
         assert (before.path, after.path, live.path) == (database, copy_path(database), database)
         assert (after.key, after.stamp, after.run) == (before.key, before.stamp, 1)
         assert live.key != after.key and live.run == 2 and not live.is_completed
+        shown = face.get("/api/runs", token=face.token(Role.USER)).json()["runs"]
+        assert [run["status"] for run in shown] == ["completed", "running"]
+        assert shown[1]["pages"] == 0 and shown[1]["domains"] is None, "the live figures, and no scan of the live map"
         db.execute("UPDATE runs SET status = 'completed', finished_at = '2025-01-16T11:00:00Z' WHERE id = 2")
         assert chosen(face.face).stamp != before.stamp
         changed = chosen(face.face).stamp
