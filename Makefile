@@ -11,7 +11,7 @@ CONFIG ?=
 WORKERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup crawl serve test lint web test-web test-warc pictures bench bench-growth bench-hostile bench-reading bench-web torture fuzz fuzz-linear clean
+.PHONY: help setup crawl serve test test-engine lint web test-web test-warc pictures bench bench-growth bench-hostile bench-reading bench-web torture fuzz fuzz-linear clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -39,6 +39,9 @@ serve: $(STAMP) ## open the web face: on the demo (crawled if need be), or on yo
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+test-engine: $(STAMP) ## try many more random terrains on PostgreSQL than make test does (EXAMPLES=100)
+	@ENGINE_EXAMPLES=$(if $(EXAMPLES),$(EXAMPLES),100) $(BIN)/python -m pytest -n 2 tests/ingest/postgres tests/crawler/database
 
 test-web: $(STAMP) ## try the web face in a browser (installs Playwright and axe-core; chromium where it may)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

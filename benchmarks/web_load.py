@@ -35,10 +35,11 @@ from crawler.model.settings import Config
 from crawler.model.urls import hash64
 from crawler.observe.processes import observe
 from crawler.workspace.opening import open_workspace
-from ingest.sqlite.order_rows import prepare_orders
-from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
-from ingest.sqlite.setup import note_rules
-from ingest.sqlite.visit_counts import prepare_counts
+from ingest.sqlite.sqlite_engine import SqliteEngine
+from ingest.writing.order_rows import prepare_orders
+from ingest.writing.schema import READING_INDEXES, READING_VIEWS, TABLES
+from ingest.writing.setup import note_rules
+from ingest.writing.visit_counts import prepare_counts
 from reporter.web.routing import Role
 from reporter.web.web_accounts import WebAccounts
 
@@ -97,10 +98,12 @@ def make_map(path: Path, pages: int, domains: int, config: Config | None = None)
         db.execute("COMMIT")
         for sql in (*READING_INDEXES.values(), *READING_VIEWS.values()):
             db.execute(sql)
-        prepare_counts(db)
-        prepare_orders(db)
-        if config is not None:
-            note_rules(db, config)
+    engine = SqliteEngine(path)
+    prepare_counts(engine)
+    prepare_orders(engine.db)
+    if config is not None:
+        note_rules(engine.db, config)
+    engine.close()
 
 
 def _targets(page: int, pages: int) -> Iterator[int]:

@@ -16,6 +16,6 @@ Import rules, held by `tests/test_house.py`:
 - `crawler` imports neither `ingest` nor `reporter`, its command line and the stage processes aside;
 - `ingest` and `reporter` never import each other; `schedule` and `fetch` never import each other;
 - `model`, `rules`, `pace` and `visit` are PURE: no clock, no files, no network, not through others either;
-- `sqlite3` is imported only in `database`, `ingest.sqlite` and `reporter.queries`; sockets and TLS only in `net`;
-  file locks only in `workspace.files`.
+- `sqlite3` is imported only in `database`, `ingest.sqlite` and `reporter.queries`, `psycopg` only in `engine`,
+  `workspace.postgres` and `database`; sockets and TLS only in `net`; file locks only in `workspace.files`.
 """

@@ -8,9 +8,10 @@ apply          a batch of results becomes changes: states, links, depths
   held           results that wait for the path to their page
   domain_events  requests, robots.txt and closures of a domain
 memory/        the part of the map that is kept in memory: every page in a few bytes, the rows of a batch, its changes
-sqlite/        the changes become rows, together with the place in every result log
+writing/       the changes become rows, together with the place in every result log
+sqlite/, postgres/   the engines that hold the rows: a file, or a schema of PostgreSQL
 replay         the same, from all result logs into a new map
 upkeep/        results that are no longer wanted are removed
 
-Imports go one way: rules, memory, sqlite, and then the modules of this folder.
+Imports go one way: rules, memory, writing and its engines, and then the modules of this folder.
 """

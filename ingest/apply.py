@@ -48,7 +48,7 @@ from ingest.memory.page_index import UNSEEN, picked, standing_of
 from ingest.rules.page_state import LISTED_AS
 from ingest.sitemaps import SitemapUpdater
 from ingest.spread import DepthSpread
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | OrderEvent | RunEvent
 

@@ -12,7 +12,7 @@ from ingest.memory.changes import ClosedFamily
 from ingest.memory.map_rows import MapPage
 from ingest.rules.depth import MAX_REDIRECTS
 from ingest.rules.page_state import decide_state, is_family_in_force, is_open, redirect_error
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 class StateDecider:

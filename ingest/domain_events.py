@@ -12,7 +12,7 @@ from crawler.rules.lists import DomainClass
 from ingest.memory.changes import Reopening
 from ingest.memory.map_rows import MapDomain
 from ingest.rules.page_state import stronger
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 class DomainUpdater:

@@ -24,7 +24,7 @@ from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import UNSEEN
 from ingest.sitemaps import MakePages
 from ingest.spread import DepthSpread
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 class GuessUpdater:

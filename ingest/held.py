@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.model.records import PageResult, parse
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 class HeldResults:

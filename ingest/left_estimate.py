@@ -6,7 +6,7 @@ import time
 
 from crawler.model.settings import Config
 from crawler.rules.time_left import WorkLeft, work_left
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 _EVERY = 2.0  # seconds
 _SHARE = 100  # … or so many times as long as it took: with very many domains it stays at one part in a hundred

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import get_args
 
 from crawler.database.map_errors import StoreError
@@ -41,10 +42,10 @@ from ingest.page_log import PageLog
 from ingest.replay import Rebuilt, rebuild
 from ingest.rule_changes import can_differ, changed_rules
 from ingest.run_metrics import RunMetrics
-from ingest.sqlite.completed_copy import CopyNotMade
-from ingest.sqlite.store import Store
 from ingest.upkeep.retention import drop_old_results
 from ingest.visit_counters import VisitCounters
+from ingest.writing.engine import CopyNotMade
+from ingest.writing.store import Store
 
 log = logging.getLogger("sumi.ingest")
 
@@ -115,7 +116,8 @@ class Ingest:
         return Work(self._taken, self._has_read)
 
     def _free_bytes(self) -> int | None:
-        return free_bytes(self.config.output.database_path)
+        place = self.config.map_place
+        return free_bytes(place) if isinstance(place, Path) else None  # the engine looks after its own disk
 
     def waits_for_disk(self) -> bool:
         """Is there so little room that a commit may fail soon? The fetchers wait long before."""
@@ -129,13 +131,13 @@ class Ingest:
         return sum(reader.unread_bytes() for reader in self.readers.values())
 
     def _open_store(self) -> Store:
-        store = Store(self.config.output.database_path, self.config)
+        store = Store(self.config.map_place, self.config)
         built_under = store.meta("map_hash")
         if built_under == self.config.map_hash or store.last_run()[0] == 0:
             if built_under != self.config.map_hash or store.meta("map_settings") is None:
                 store.adopt_rules()
             if store.is_fresh:
-                log.info("Creating new database at %s", store.path)
+                log.info("Creating new database at %s", store.place)
             return store
         before = recorded_settings.read(store.meta("map_settings") or "")
         names = f" ({'; '.join(_some(changed_rules(before, self.config)))})" if before is not None else ""
@@ -147,7 +149,7 @@ class Ingest:
         store.close()
         if kept_from is not None:
             raise StoreError(
-                f"the rules changed{names} since {store.path} was built, and the results before run #{kept_from} are "
+                f"the rules changed{names} since {store.place} was built, and the results before run #{kept_from} are "
                 "gone ([spool] results), so it cannot be rebuilt; put the old rules back, or start with --fresh"
             )
         log.warning("The rules changed%s since this map was built: rebuilding it from the result spools.", names)
@@ -155,7 +157,7 @@ class Ingest:
         for line in self.rebuilt.report.lines():
             log.warning("  %s", line)
         log.warning("The old map is kept at %s", self.rebuilt.kept)
-        return Store(self.config.output.database_path, self.config)
+        return Store(self.config.map_place, self.config)
 
     def _open_logs(self) -> tuple[PageLog | None, RunMetrics | None]:
         settings, folder, store = self.config.logs, self.workspace.logs, self.store

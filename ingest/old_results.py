@@ -12,8 +12,8 @@ from crawler.model.removal import Pruning, Removal
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
 from crawler.workspace.opening import open_workspace
-from ingest.sqlite.kept_runs import note_results_kept_from
 from ingest.upkeep.retention import old_segments, visits_of
+from ingest.writing.kept_runs import note_results_kept_from
 
 # (table, header, source, rows): see crawler/keep/prune.py
 RollUp = Callable[[str, bytes, str, Callable[[], bytes]], None]
@@ -25,7 +25,7 @@ def prune_results(config: Config, roll_up: RollUp, *, is_named: bool) -> Pruning
     if not keep:
         return Pruning()
     try:
-        runs = recorded_runs(config.output.database_path).runs
+        runs = recorded_runs(config.map_place).runs
     except MapError:
         return Pruning()
     keep_from = runs[-1].number - keep + 1 if runs else 0
@@ -46,7 +46,7 @@ def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tupl
     workspace = open_workspace(config)
     role = workspace.take_role("ingest")
     try:
-        note_results_kept_from(config.output.database_path, keep_from)
+        note_results_kept_from(config.map_place, keep_from)
         for writer, number in segments:
             source = f"results/{writer}/{number}"
             rows = partial(_daily_figures, config, writer, number, source)

@@ -12,8 +12,8 @@ from pathlib import Path
 from crawler.model.page_row import LoggedVisit, csv_header, csv_rows, json_lines
 from crawler.model.settings import LogSettings
 from crawler.workspace.door import AppendedFile, LogFolder
-from ingest.sqlite.map_notes import read_note, write_notes
-from ingest.sqlite.store import Store
+from ingest.writing.map_notes import read_note, write_notes
+from ingest.writing.store import Store
 
 log = logging.getLogger("sumi.ingest")
 

@@ -7,27 +7,27 @@ result read before the path to its page is known must be held); the map does not
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import get_args
 
 from crawler.database.map_errors import StoreError
+from crawler.database.presence import is_there
 from crawler.model.errors import SumiError
+from crawler.model.map_place import EngineMap, MapPlace
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
-from crawler.workspace.atomic import sync_file
 from crawler.workspace.door import LogFolder, ResultLogs, Workspace
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
 from crawler.workspace.runs import recorded_runs
+from ingest import whole_maps
 from ingest.apply import MapUpdater
 from ingest.page_log import PageLog, redrawn_folder
-from ingest.sqlite.store import Difference, Store
+from ingest.writing.store import Difference, Store
 
 BATCH = 2000
 CHARACTERS = 8 * MOST_CHARACTERS  # of addresses in a batch
@@ -66,18 +66,18 @@ class ReplayReport:
 class Rebuilt:
     """The live map was rebuilt under changed rules; the old one is at `kept`."""
 
-    kept: Path
+    kept: MapPlace
     report: ReplayReport
 
 
 def replay(
     config: Config,
-    into: Path,
+    into: MapPlace,
     *,
     until: str | None = None,
     run: int | None = None,
     progress: Progress | None = None,
-    compare: Path | None = None,
+    compare: MapPlace | None = None,
     logs: LogFolder | None = None,
     is_redrawn: bool = False,
     renew: Renew | None = None,
@@ -89,8 +89,8 @@ def replay(
     report lists the differences from that map. `renew` changes the results of visits before they are applied. A crawl
     can go on from the new map.
     """
-    if into.exists():
-        raise ReplayError(f"{into} exists already; name a file that does not, replay never overwrites a map")
+    if whole_maps.exists(into):
+        raise ReplayError(f"{into} exists already; name another place, replay never overwrites a map")
     workspace = open_workspace(config)
     workspace.check_format()
     results = workspace.results
@@ -100,52 +100,43 @@ def replay(
             f"there are no result spools in {workspace.name}; has anything been crawled in this workspace?"
         )
     ends = {writer: results.end(writer) for writer in writers}
-    scratch = into.with_name(f".{into.name}.replay-{os.getpid()}")
+    scratch = whole_maps.scratch_of(into)
     try:
         report = _build(config, workspace, scratch, ends, until, run, progress, compare, logs, is_redrawn, renew)
-        for suffix in ("-wal", "-shm"):
-            scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
-        sync_file(scratch)  # no part of it has been made durable yet
-        scratch.replace(into)
+        whole_maps.put_in_place(scratch, into)
     except BaseException:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            scratch.with_name(scratch.name + suffix).unlink(missing_ok=True)
+        whole_maps.discard(scratch)
         raise
     return report
 
 
 def rebuild(config: Config) -> Rebuilt:
     """Rebuild the live map under the config as it is now. The old file is kept under a dated name."""
-    path = config.output.database_path
-    fresh = path.with_name(path.name + ".redrawn")
-    fresh.unlink(missing_ok=True)
+    place = config.map_place
+    fresh = place.beside("redrawn") if isinstance(place, EngineMap) else place.with_name(place.name + ".redrawn")
+    whole_maps.discard(fresh)
     try:
         logs = redrawn_folder(open_workspace(config).logs)
-        report = replay(config, fresh, compare=path, logs=logs, is_redrawn=True)
+        report = replay(config, fresh, compare=place, logs=logs, is_redrawn=True)
     except ReplayError as problem:
         raise StoreError(
-            f"the rules changed since {path} was built, and it cannot be rebuilt ({problem}); "
+            f"the rules changed since {place} was built, and it cannot be rebuilt ({problem}); "
             "put the old rules back, or start from nothing with --fresh"
         ) from None
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    kept = path.with_name(f"{path.name}.before-{stamp}")
-    for suffix in ("-wal", "-shm", ""):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            source.replace(kept.with_name(kept.name + suffix))
-    fresh.replace(path)
+    kept = whole_maps.aside(place, datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
+    whole_maps.put_in_place(fresh, place, kept)
     return Rebuilt(kept, report)
 
 
 def _build(
     config: Config,
     workspace: Workspace,
-    path: Path,
+    path: MapPlace,
     ends: dict[str, Cursor],
     until: str | None,
     run: int | None,
     progress: Progress | None,
-    compare: Path | None,
+    compare: MapPlace | None,
     logs: LogFolder | None,
     is_redrawn: bool,
     renew: Renew | None,
@@ -201,7 +192,7 @@ def _build(
         if progress is not None:
             progress(total, total)
         store.end_bulk()
-        difference = store.compare(compare) if compare is not None and compare.exists() else None
+        difference = store.compare(compare) if compare is not None and is_there(compare) else None
         return ReplayReport(
             taken + len(batch),
             updater.duplicates,

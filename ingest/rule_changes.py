@@ -14,7 +14,7 @@ from crawler.model.urls import domain_of
 from crawler.rules.lists import Classifier, Part
 from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 # Names of the settings that `Config.map_hash` covers, traps.* aside.
 _MAP_RULES = {

@@ -1,7 +1,8 @@
 """The map of one run alone, built from that run's results under the rules it had, and kept for the next question.
 
 The live map keeps of each page only its newest visit. A replay of one run's results is the map as that run saw it,
-exact by construction. Maps are kept in a folder beside the database (`sumi-ripple.db.runs/`), at most `KEPT` of them;
+exact by construction. Maps are kept in a folder beside the database (`sumi-ripple.db.runs/`), at most `KEPT` of them,
+as files of SQLite with every engine;
 they may be deleted at any time.
 """
 
@@ -30,7 +31,7 @@ def rules_of_run(config: Config, run: RecordedRun) -> Config:
 
 def map_of_run(config: Config, number: int, progress: Progress | None = None) -> Path:
     """The path of the map of this run. Raises NoSuchRun, and ReplayError where its results are gone."""
-    database = config.output.database_path
+    database = config.map_place
     run = recorded_runs(database).find(number)
     kept_from = results_kept_from(database)
     if kept_from is not None and number < kept_from:

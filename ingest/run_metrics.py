@@ -13,7 +13,7 @@ import orjson
 from crawler.model.records import PageResult
 from crawler.model.settings import LogSettings
 from crawler.workspace.door import LogFolder
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 _META = "metrics"
 _HEADER = b"timestamp,metric,value\r\n"

@@ -23,7 +23,7 @@ from ingest.links import LinkFinder, Targets
 from ingest.memory.map_rows import MapDomain, MapSitemap
 from ingest.memory.page_index import UNSEEN
 from ingest.spread import DepthSpread
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 MAX_SITEMAPS = 500  # of a domain, in one run
 MAX_LEVEL = 4  # three indexes inside of each other, and the sitemaps that they name

@@ -13,7 +13,7 @@ from ingest.deciding import StateDecider
 from ingest.held import HeldResults
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import OTHER, VISITED
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 class DepthSpread:

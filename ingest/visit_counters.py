@@ -14,7 +14,7 @@ import orjson
 from crawler.model.records import Exchange
 from crawler.model.states import slug_of
 from crawler.model.wire_counts import BUCKETS_MS, META, VisitCounts
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 _MOST_KINDS = 200  # of names that results choose: one that somebody forged cannot fill the map
 

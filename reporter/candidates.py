@@ -1,6 +1,6 @@
 """Candidates for the quality list: discovered domains, ranked by how many different quality domains link to them.
 
-candidates(database: Path, limit: int) -> Candidates       raises NoDatabase, NotAMap, NoSuchRun
+candidates(database: MapPlace, limit: int) -> Candidates       raises NoDatabase, NotAMap, NoSuchRun
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import counted
 from crawler.model.states import ERRORS, WAITING, PageState
 from reporter.figures import Candidate, Referrer
@@ -38,7 +38,7 @@ class Candidates:
     total: int
 
 
-def candidates(database: Path, limit: int) -> Candidates:
+def candidates(database: MapPlace, limit: int) -> Candidates:
     """At most `limit` candidates, the most promising first."""
     with open_map(database) as reader:
         run = overview.shown_run(reader, None)[0].id

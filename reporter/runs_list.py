@@ -1,17 +1,17 @@
 """`sumi-ripple runs`: every run with its figures, and the settings that changed from one to the next.
 
-list_runs(database: Path) -> list[RunSummary]      raises NoDatabase, NotAMap, NoSuchRun (nothing has run yet)
+list_runs(database: MapPlace) -> list[RunSummary]      raises NoDatabase, NotAMap, NoSuchRun (nothing has run yet)
 as_text(runs) -> str, as_json(runs) -> str
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import open_map
 from crawler.model import recorded_settings
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import plain, text_words
 from reporter.counting import run_figures
 from reporter.escape import json_text
@@ -43,7 +43,7 @@ class RunSummary:
     changed: tuple[str, ...] | None
 
 
-def list_runs(database: Path, *, is_counted: bool = True) -> list[RunSummary]:
+def list_runs(database: MapPlace, *, is_counted: bool = True) -> list[RunSummary]:
     """All runs, oldest first. The newest one's figures are counted where they were not kept, unless told otherwise."""
     with open_map(database) as reader:
         rows = run_history(reader)

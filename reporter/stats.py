@@ -1,6 +1,6 @@
 """The summary's figures for a terminal or for a machine.
 
-    stats(database: Path, by: str | None = None, as_json: bool = False, *, is_uncut=False, name=None) -> str
+    stats(database: MapPlace, by: str | None = None, as_json: bool = False, *, is_uncut=False, name=None) -> str
 
 `by` is one of `BY` or None for the overview; anything else is a ValueError. Raises NoDatabase, NotAMap and NoSuchRun
 (`crawler.database.map_errors`; the last: nothing has run yet).
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import counted, domain_words, plain, text_words, url_words
 from crawler.model.shown_text import cut as cut_text
 from reporter.error_categories import ERROR_WORDS
@@ -32,7 +32,7 @@ _LEAST_DOMAIN = 20  # columns for a domain's name
 
 
 def stats(
-    database: Path,
+    database: MapPlace,
     by: str | None = None,
     as_json: bool = False,
     *,

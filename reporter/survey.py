@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.states import WAITING
 from reporter import counting, figures
 from reporter.candidates import ranked
@@ -26,7 +26,7 @@ CUT_PAGES = 10
 TRUNCATED_PAGES = 1000
 
 
-def survey(database: Path, run: int | None = None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
+def survey(database: MapPlace, run: int | None = None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
     """The figures of the run that the map shows. Without `in_full`, only those that counting pages yields.
 
     With `is_uncut`, the lists of links, of pages with too many links and of rejected pages are complete.

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.workspace.postgres": {
         *("crawler.model", "crawler.pace", "crawler.engine", "crawler.workspace", "crawler.workspace.files"),
     },
-    "crawler.database": {"crawler.model", "crawler.workspace"},
+    "crawler.database": {"crawler.model", "crawler.workspace", "crawler.engine"},
     "crawler.config": {
         *("crawler.model", "crawler.rules", "crawler.visit", "crawler.workspace", "crawler.database"),
         "crawler.engine",
@@ -78,13 +78,15 @@ ALLOWED: dict[str, set[str]] = {
     "crawler.cli": {"crawler.model"},
     "ingest.rules": {"crawler.model", "crawler.rules", "crawler.database"},
     "ingest.memory": {"crawler.model", "crawler.rules", "crawler.workspace", "ingest.rules"},
-    "ingest.sqlite": {
+    "ingest.writing": {
         *("crawler.model", "crawler.rules", "crawler.workspace", "crawler.database", "ingest.rules", "ingest.memory"),
     },
+    "ingest.sqlite": {"crawler.model", "crawler.workspace", "crawler.database", "ingest.writing"},
+    "ingest.postgres": {"crawler.model", "crawler.database", "crawler.engine", "ingest.writing"},
     "ingest.upkeep": {"crawler.model", "crawler.workspace"},
     "ingest": {
         *("crawler.model", "crawler.rules", "crawler.pace", "crawler.resilience", "crawler.workspace"),
-        *("crawler.database", "crawler.store", "ingest.rules", "ingest.memory", "ingest.sqlite", "ingest.upkeep"),
+        *("crawler.database", "crawler.store", "ingest.rules", "ingest.memory", "ingest.writing", "ingest.upkeep"),
     },
     "reporter.queries": {"crawler.model", "crawler.database"},
     "reporter": {"crawler.model", "crawler.database", "reporter.queries"},
@@ -122,6 +124,8 @@ COMPOSES: dict[str, set[str]] = {
     "crawler.cli": {*ALLOWED},
     "crawler.supervise": {"crawler.schedule", "crawler.fetch", "ingest"},
     "crawler.workspace": {"crawler.workspace.files", "crawler.workspace.postgres", "crawler.engine"},
+    "ingest.writing": {"ingest.sqlite", "ingest.postgres"},
+    "ingest": {"ingest.postgres"},
 }
 
 # Modules that say PURE in their docstrings, all of them and no others: no clock, no files, no network, no chance.
@@ -140,6 +144,8 @@ PURE_MODULES = {
     "crawler.config.estimate",
     "crawler.config.template",
     "crawler.config.warnings",
+    "crawler.database.dialect",
+    "crawler.database.engine_functions",
     "crawler.database.format",
     "crawler.database.ids",
     "crawler.engine.place",
@@ -225,7 +231,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "parsel": ("crawler.visit",),
     "urllib3": ("crawler.hooks",),
     "requests": ("crawler.hooks",),
-    "psycopg": ("crawler.engine", "crawler.workspace.postgres"),
+    "psycopg": ("crawler.engine", "crawler.workspace.postgres", "crawler.database"),
     "redis": (),
     "tomlkit": ("crawler.config",),
     "typer": ("crawler.cli",),
@@ -239,7 +245,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "limits": ("reporter.web",),
     "argon2": ("reporter.web",),
 }
-SQL_ROOMS = ("crawler.database", "crawler.engine", "crawler.workspace.postgres", "ingest.sqlite", "reporter.queries")
+SQL_ROOMS = (
+    "crawler.database",
+    "crawler.engine",
+    "crawler.workspace.postgres",
+    "ingest.sqlite",
+    "ingest.postgres",
+    "ingest.writing",
+    "reporter.queries",
+)
 SQL = re.compile(
     r"\b(SELECT\b.*\bFROM|INSERT\s+(OR \w+ )?INTO|UPDATE\b.*\bSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b"
 )

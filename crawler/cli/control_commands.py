@@ -21,6 +21,7 @@ from crawler.cli.options import (
     load_config,
 )
 from crawler.model.errors import UsageError
+from crawler.model.map_place import MapPlace
 
 if TYPE_CHECKING:
     from crawler.observe.status import Status
@@ -49,7 +50,7 @@ WorkspaceOfConfigArgument = Annotated[
 ]
 
 
-def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, Path | None]:
+def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, MapPlace | None]:
     """The (workspace, stage, database) that the arguments of a command name."""
     from crawler.workspace.door import STAGES
     from crawler.workspace.opening import open_workspace
@@ -63,7 +64,7 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     stage = stages[0] if stages else None
     if configs:
         config = load_config(Path(configs[0]), given)
-        return open_workspace(config), stage, config.output.database_path
+        return open_workspace(config), stage, config.map_place
     root = (given or Path("workspace")).absolute()
     if not open_workspace(root).exists():
         raise UsageError(f"there is no workspace at {root}; name another folder with --workspace, or a config file")

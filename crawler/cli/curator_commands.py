@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +13,7 @@ import typer
 from crawler.cli.map_commands import MapArgument, Progress, RunOption, last_config, map_at
 from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config, show
 from crawler.model.errors import UsageError
+from crawler.model.map_place import MapPlace
 
 if TYPE_CHECKING:
     from crawler.config.curation import Made
@@ -209,22 +213,39 @@ def _preview(config: Config) -> None:
         typer.echo(line)
 
 
-def _preview_lines(config: Config, progress: Progress | None) -> list[str]:
+@contextmanager
+def _preview_place(database: MapPlace) -> Iterator[MapPlace]:
+    """A place for a map that is only compared with this one: in the same engine."""
     from tempfile import TemporaryDirectory
 
+    from ingest.whole_maps import discard
+
+    if isinstance(database, Path):
+        with TemporaryDirectory(prefix=".sumi-preview-", dir=database.parent) as folder:
+            yield Path(folder) / "map.db"
+        return
+    place = database.beside(f"preview_{os.getpid()}")
+    try:
+        yield place
+    finally:
+        discard(place)
+
+
+def _preview_lines(config: Config, progress: Progress | None) -> list[str]:
     from crawler.database.ingest_progress import results_kept_from
+    from crawler.database.presence import is_there
     from crawler.workspace.opening import open_workspace
     from ingest.replay import replay
 
-    database = config.output.database_path
-    if not database.exists() or not open_workspace(config).results.writers():
+    database = config.map_place
+    if not is_there(database) or not open_workspace(config).results.writers():
         return ["Nothing has been crawled yet, so there is no map that it would change."]
     kept_from = results_kept_from(database)
     if kept_from is not None:
         return [f"The results before run {kept_from} are gone ([spool] results), so the new map cannot be foreseen."]
-    with TemporaryDirectory(prefix=".sumi-preview-", dir=database.parent) as folder:
+    with _preview_place(database) as place:
         try:
-            found = replay(config, Path(folder) / "map.db", progress=progress, compare=database)
+            found = replay(config, place, progress=progress, compare=database)
         finally:
             if progress is not None:
                 progress.end()

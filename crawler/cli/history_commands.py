@@ -11,6 +11,7 @@ import typer
 from crawler.cli.map_commands import MapArgument, Progress, database_of, last_config
 from crawler.cli.options import CsvOption, JsonOption, WorkspaceOption, complete_config, load_config, show
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.map_place import MapPlace
 
 if TYPE_CHECKING:
     from crawler.database.run_log import RecordedRun, RecordedRuns
@@ -81,7 +82,7 @@ def changes_between(config: Config, numbers: tuple[int, int] | None, progress: P
     from ingest.run_maps import map_of_run
     from reporter.diff.compare import compare
 
-    database = config.output.database_path
+    database = config.map_place
     runs = recorded_runs(database)
     if numbers is None:
         completed = runs.completed()[-2:]
@@ -112,13 +113,13 @@ def _quick_changes(config: Config, runs: RecordedRuns, first: RecordedRun, secon
     from reporter.diff.compare import compare_successive
 
     for copy in maps_before(runs, first, second):
-        if rules_hash(runs.path) == rules_of_run(config, second).map_hash:
+        if isinstance(runs.path, Path) and rules_hash(runs.path) == rules_of_run(config, second).map_hash:
             with suppress(MapError):  # it is moved or removed meanwhile
                 return compare_successive(_compared(first), _compared(second), runs.path, copy)
     return None
 
 
-def changes_for_summary(config: Config, database: Path | None = None) -> str:
+def changes_for_summary(config: Config, database: MapPlace | None = None) -> str:
     """The summary's section about the run before; "" where there is none, or the newest run is not completed.
 
     `database` is the map that the summary is of, unless that is the live one.
@@ -127,7 +128,7 @@ def changes_for_summary(config: Config, database: Path | None = None) -> str:
     from ingest.run_maps import result_bytes
     from reporter.diff.diff_views import as_section
 
-    runs = recorded_runs(database or config.output.database_path)
+    runs = recorded_runs(database or config.map_place)
     completed = runs.completed()
     if len(completed) < 2 or runs.runs[-1] != completed[-1]:
         return ""

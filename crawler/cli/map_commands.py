@@ -23,6 +23,7 @@ from crawler.cli.options import (
     version,
 )
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.map_place import EngineMap, MapPlace
 
 if TYPE_CHECKING:
     from crawler.keep.read_again import PagesReadAgain
@@ -49,15 +50,17 @@ OptionalConfigArgument = Annotated[
 ]
 
 
-def database_of(path: Path, workspace: Path | None = None) -> Path:
-    """The path of the database, given that path or a config."""
+def database_of(path: Path, workspace: Path | None = None) -> MapPlace:
+    """The map, given its path, the URL of its engine, or a config."""
+    if (url := engine_url(path)) is not None:
+        return EngineMap(url)
     if _is_database(path):
         return path
     if path.suffix in (".db", ".sqlite", ".sqlite3") and not path.exists():
         raise UsageError(f"there is no database at {path}")
     if path.is_file() and path.suffix != ".toml" and not _is_toml(path):
         raise UsageError(f"{path} is neither a database of Sumi-Ripple nor a config file")
-    return load_config(path, workspace).output.database_path
+    return load_config(path, workspace).map_place
 
 
 def _is_database(path: Path) -> bool:
@@ -66,6 +69,12 @@ def _is_database(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return False
+
+
+def engine_url(path: Path) -> str | None:
+    """The URL of an engine that a person gave where a path may stand; None: it is a path."""
+    scheme, slashes, rest = str(path).partition(":/")  # a Path has one slash left of the two
+    return f"{scheme}://{rest}" if slashes and scheme in ("postgresql", "postgres") else None
 
 
 def is_config(path: Path) -> bool:
@@ -102,7 +111,7 @@ class AskedMap:
     `is_live`: it is the one that the ingest writes. `is_of_one_run`: it knows the run that was asked for and no other.
     """
 
-    path: Path
+    path: MapPlace
     rules: Config
     is_live: bool
     is_of_one_run: bool = False
@@ -110,11 +119,11 @@ class AskedMap:
 
 def asked_map(config: Config, run: int | None) -> AskedMap:
     """The map of this run; without one, that of the last completed run (or of the first). Raises NoSuchRun."""
-    from crawler.database.completed_map import completed_run, copy_path, shown_map
+    from crawler.database.completed_map import completed_run, copy_place, shown_map
     from crawler.database.run_log import recorded_runs
     from ingest.run_maps import map_of_run, rules_of_run
 
-    database = config.output.database_path
+    database = config.map_place
     if run is None:
         shown = shown_map(database)
         if shown.note:
@@ -126,7 +135,7 @@ def asked_map(config: Config, run: int | None) -> AskedMap:
         return AskedMap(database, config, is_live=True)
     rules = rules_of_run(config, found)
     if not runs.runs[-1].is_completed and found == completed_run(runs):
-        return AskedMap(copy_path(database), rules, is_live=False)
+        return AskedMap(copy_place(database), rules, is_live=False)
     progress = Progress()
     try:
         return AskedMap(map_of_run(config, run, progress), rules, is_live=False, is_of_one_run=True)
@@ -134,7 +143,7 @@ def asked_map(config: Config, run: int | None) -> AskedMap:
         progress.end()
 
 
-def map_at(path: Path, workspace: Path | None = None, run: int | None = None) -> tuple[Path, bool]:
+def map_at(path: Path, workspace: Path | None = None, run: int | None = None) -> tuple[MapPlace, bool]:
     """The database to read, and whether it holds that run alone. `path` is a config, or a database without --run.
 
     A database that is named is read as it is.
@@ -191,7 +200,15 @@ def write_summary_of(config: Config, run: int | None = None) -> None:
 
 
 def replay(
-    into: Annotated[Path, typer.Option("--into", metavar="FILE", help="The new database.", show_default=False)],
+    into: Annotated[
+        Path,
+        typer.Option(
+            "--into",
+            metavar="FILE",
+            help="The new database: a file, or postgresql://… for the engine.",
+            show_default=False,
+        ),
+    ],
     config: OptionalConfigArgument = None,
     until: Annotated[
         str | None,
@@ -221,14 +238,16 @@ def replay(
 
     To see the map under other rules, change the lists, max-depth or the tracking parameters in the config first.
     """
+    from crawler.database.presence import is_there
     from crawler.workspace.opening import open_log_folder
     from ingest.replay import replay as run_replay
 
     log_to_stderr(0, quiet)
     loaded = load_config(config, workspace) if config else last_config(workspace)
-    live = loaded.output.database_path
+    live = loaded.map_place
     until_text = _time(until) if until is not None else None
-    if into.exists():
+    target = EngineMap(url) if (url := engine_url(into)) is not None else into
+    if isinstance(target, Path) and target.exists():
         raise UsageError(f"{into} exists already; name a new file: replay never overwrites one")
     if logs is not None and (logs.exists() or not loaded.logs.has_page_log):
         why = "exists already; name a new folder" if logs.exists() else "would stay empty: [logs] asks for no page log"
@@ -238,11 +257,11 @@ def replay(
     try:
         found = run_replay(
             loaded,
-            into,
+            target,
             until=until_text,
             run=run,
             progress=progress,
-            compare=live if compare and live.exists() else None,
+            compare=live if compare and is_there(live) else None,
             logs=open_log_folder(logs) if logs is not None else None,
             renew=renew,
         )
@@ -252,7 +271,7 @@ def replay(
     if not quiet:
         for line in [*found.lines(), *(renew.lines() if renew else ())]:
             typer.echo(line)
-        typer.echo(f"The map is in {into}" + (f", its logs are in {logs}" if logs is not None else ""))
+        typer.echo(f"The map is in {target}" + (f", its logs are in {logs}" if logs is not None else ""))
 
 
 def _pages_read_again(config: Config) -> PagesReadAgain:
@@ -312,7 +331,7 @@ def digest(
     from crawler.database.digest import parts as parts_of
 
     path = database_of(database)
-    if not path.exists():
+    if isinstance(path, Path) and not path.exists():
         raise UsageError(f"there is no database at {path}")
     if parts:
         for name, value in parts_of(path).items():
@@ -374,7 +393,7 @@ def metrics(
     from reporter.metrics.collector import metrics_text
 
     loaded = load_config(config, workspace)
-    text = metrics_text(open_workspace(loaded), loaded.output.database_path, version())
+    text = metrics_text(open_workspace(loaded), loaded.map_place, version())
     if output is None:
         typer.echo(text.decode(), nl=False)
         return

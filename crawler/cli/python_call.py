@@ -50,7 +50,7 @@ def crawl(
     )
     if code == INTERRUPTED:
         raise KeyboardInterrupt
-    return Map(loaded.output.database_path, code)
+    return Map(loaded.map_place, code)
 
 
 def _load(config: str | Path | Mapping[str, Any], workspace: Path | None) -> Config:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from crawler.database.ingest_progress import spool_positions
+from crawler.model.map_place import MapPlace
 from crawler.model.recorded_settings import changes, flat
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
@@ -22,7 +23,7 @@ def describe_settings(config: Config) -> dict[str, Any]:
     return {
         "v": 1,
         "source": str(config.source) if config.source else None,
-        "database": str(config.output.database_path),
+        "database": str(config.map_place),
         # From the workspace, so that a crawl folder can be moved or copied as a whole.
         "source_from_workspace": os.path.relpath(config.source, config.workspace) if config.source else None,
         "database_from_workspace": os.path.relpath(config.output.database_path, config.workspace),
@@ -69,7 +70,7 @@ def _place_of(workspace: Workspace, name: str) -> Path | None:
     return Path(absolute) if isinstance(absolute, str) else None
 
 
-def is_crawl_of(root: Path, database: Path) -> bool:
+def is_crawl_of(root: Path, database: MapPlace) -> bool:
     """Does this folder hold a crawl into this map?"""
     workspace = open_workspace(root)
     return workspace.exists() and last_used_database(workspace) == database
@@ -82,7 +83,7 @@ def require_own_workspace(config: Config) -> None:
     in those; here they would skip results, and a run could end before it began.
     """
     workspace = open_workspace(config)
-    database = config.output.database_path
+    database = config.map_place
     positions = spool_positions(database)
     if positions:
         if not all(workspace.results.is_line_end(writer, cursor) for writer, cursor in positions.items()):

@@ -26,13 +26,13 @@ def require_replaceable(before: Config, now: Config) -> None:
     """Raise ReloadRefused if only a new start can change this."""
     for name, was, is_now in (
         ("workspace", before.workspace, now.workspace),
-        ("output.database-path", before.output.database_path, now.output.database_path),
+        ("output.database-path", before.map_place, now.map_place),
     ):
         if was != is_now:
             raise ReloadRefused(
                 f"{name} is {is_now} now and was {was}: that cannot change under way; stop the crawl and start it again"
             )
-    kept_from = results_kept_from(before.output.database_path)
+    kept_from = results_kept_from(before.map_place)
     if before.map_hash != now.map_hash and kept_from is not None:
         raise ReloadRefused(
             f"rules that decide the map changed, and the results before run #{kept_from} are gone ([spool] results), "

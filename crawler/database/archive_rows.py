@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from crawler.database.map_errors import MapError
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 
 _NAMES = (
     *("run", "url", "wire_url", "domain", "visited_at", "state", "status_code", "content_type"),
@@ -15,7 +15,7 @@ _NAMES = (
 )
 
 
-def visits_in_map(database: Path, before: str, kept_from: int) -> Iterator[dict[str, object]]:
+def visits_in_map(database: MapPlace, before: str, kept_from: int) -> Iterator[dict[str, object]]:
     """The last visits of pages from before the run `kept_from`, as rows of an archive.
 
     A page that later runs carried, because it was not due, has the time of its visit, and so the run of that time.
@@ -40,7 +40,7 @@ def visits_in_map(database: Path, before: str, kept_from: int) -> Iterator[dict[
             yield dict(zip(_NAMES, row, strict=True))
 
 
-def figures_of_runs(database: Path, before: str) -> list[dict[str, object]]:
+def figures_of_runs(database: MapPlace, before: str) -> list[dict[str, object]]:
     """The figures of runs that began before then, as they were counted when each was finished; none without a map."""
     names = ("run", "started_at", "finished_at", "status", "pages", "known", "links", "errors", "domains")
     try:

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from crawler.database.format import LINK_REDIRECT, NOT_DUE_TURN
 from crawler.database.frontier import Waiting
-from crawler.database.ids import pairs_of
+from crawler.database.ids import links_of
 from crawler.database.live_map import LiveMap
 from crawler.model.page_claims import whole_length
 from crawler.model.records import Carried, PageResult, Revalidation
@@ -40,7 +40,7 @@ LEFT JOIN next_pages n ON n.id = p.id LEFT JOIN pages next ON next.id = n.next_i
 _LINKS = f"""
 SELECT p.id, l.kind, target.url, target.wire_url, t.text, t.rel
 FROM json_each(?) AS wanted CROSS JOIN pages p ON p.id = wanted.value
-CROSS JOIN links l ON l.id {pairs_of("p.id")} CROSS JOIN pages target ON target.id = l.to_page_id
+CROSS JOIN links l ON {links_of("l", "p.id")} CROSS JOIN pages target ON target.id = l.to_page_id
 LEFT JOIN link_texts t ON t.id = l.id
 WHERE l.last_run = p.visited_run ORDER BY l.id
 """

@@ -9,31 +9,42 @@ building their maps again. A large one is removed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crawler.database.map_errors import MapError
 from crawler.database.run_log import RecordedRun, RecordedRuns, recorded_runs
+from crawler.model.map_place import EngineMap, MapPlace, files_of
+
+_COPY = "completed"
 
 
-def runs_folder(database: Path) -> Path:
+def runs_folder(place: MapPlace) -> Path:
     """The folder beside a database for maps of single runs and the copy. It may be deleted at any time."""
+    database = files_of(place)
     return database.with_name(f"{database.name}.runs")
 
 
-def live_database(path: Path) -> Path:
+def live_database(path: MapPlace) -> MapPlace:
     """The database that a map of a single run, or the copy, belongs to; any other path is its own."""
+    if isinstance(path, EngineMap):
+        return replace(path, schema=path.schema.removesuffix(f"_{_COPY}"))
     name = path.parent.name
     return path.parent.with_name(name.removesuffix(".runs")) if name.endswith(".runs") else path
 
 
 def copy_path(database: Path) -> Path:
+    """The place of the copy of a map in a file."""
+    return runs_folder(database) / f"{_COPY}.db"
+
+
+def copy_place(database: MapPlace) -> MapPlace:
     """The place of the copy."""
-    return runs_folder(database) / "completed.db"
+    return database.beside(_COPY) if isinstance(database, EngineMap) else copy_path(database)
 
 
 def aside_path(database: Path) -> Path:
-    """The place of the copy when the run after it is completed, until the next run begins."""
+    """The place of the copy of a file when the run after it is completed, until the next run begins."""
     return runs_folder(database) / "before.db"
 
 
@@ -41,12 +52,12 @@ def aside_path(database: Path) -> Path:
 class ShownMap:
     """The file that a question goes to. `run` is the run it shows, None: that of the live map; `note` tells people."""
 
-    path: Path
+    path: MapPlace
     run: RecordedRun | None = None
     note: str = ""
 
 
-def shown_map(database: Path) -> ShownMap:
+def shown_map(database: MapPlace) -> ShownMap:
     """The copy while a run is under way, else the live map; that one too if it cannot be read: its reader says why."""
     try:
         runs = recorded_runs(database)
@@ -63,7 +74,7 @@ def shown_map(database: Path) -> ShownMap:
         return ShownMap(database, note=note)
     when = f", completed {shown.finished_at}" if shown.finished_at else ""
     note = f"This is the map of run {shown.number}{when}. Run {newest.number} {how}; --run {newest.number} shows it."
-    return ShownMap(copy_path(database), shown, note)
+    return ShownMap(copy_place(database), shown, note)
 
 
 def maps_before(runs: RecordedRuns, before: RecordedRun, after: RecordedRun) -> Iterator[Path]:
@@ -74,6 +85,8 @@ def maps_before(runs: RecordedRuns, before: RecordedRun, after: RecordedRun) -> 
     """
     is_next = after == runs.runs[-1] and after.is_completed and before.number == after.number - 1
     if is_next and before.settings is not None and before.settings == after.settings:
+        if isinstance(runs.path, EngineMap):
+            return  # its copy is not put aside
         for path in (copy_path(runs.path), aside_path(runs.path)):
             if _run_shown(path, runs) == before:
                 yield path
@@ -81,10 +94,10 @@ def maps_before(runs: RecordedRuns, before: RecordedRun, after: RecordedRun) -> 
 
 def completed_run(runs: RecordedRuns) -> RecordedRun | None:
     """The run that the copy shows; None: there is no copy of this map, or it cannot be read."""
-    return _run_shown(copy_path(runs.path), runs)
+    return _run_shown(copy_place(runs.path), runs)
 
 
-def _run_shown(path: Path, runs: RecordedRuns) -> RecordedRun | None:
+def _run_shown(path: MapPlace, runs: RecordedRuns) -> RecordedRun | None:
     """The completed run of this map that a copy shows; None: it shows none, or cannot be read."""
     try:
         kept = recorded_runs(path).runs[-1]

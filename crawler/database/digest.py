@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.states import slug_of
 
 _QUERIES: dict[str, str] = {
@@ -61,7 +61,7 @@ _YOUNGER: dict[str, tuple[str, str, str]] = {  # (table and column that they nee
 _SLUGS = {"page": 4, "rejected": 2}  # the column of which only the slug counts
 
 
-def parts(database: Path) -> dict[str, str]:
+def parts(database: MapPlace) -> dict[str, str]:
     """The hash of each kind of row, to find out where two maps differ. Raises MapError."""
     with open_map(database) as reader:
         sums = {name: _sum(name, reader.rows(sql)) for name, sql in _QUERIES.items()}
@@ -73,7 +73,7 @@ def parts(database: Path) -> dict[str, str]:
         return sums | {name: value for name, value in younger.items() if value != _sum(name, ())}
 
 
-def digest(database: Path) -> str:
+def digest(database: MapPlace) -> str:
     """The map's hash, as `sumi-ripple digest` prints it."""
     together = "\n".join(f"{name} {value}" for name, value in parts(database).items())
     return hashlib.sha256(together.encode()).hexdigest()

@@ -85,7 +85,7 @@ class Frontier(LiveMap):
 
     def taken_orders(self) -> set[str]:
         """Ids of the orders that were taken up, in any run."""
-        if not self.ask("SELECT 1 FROM sqlite_master WHERE name = 'orders'"):
+        if not self.has("orders"):
             return set()
         return {str(row[0]) for row in self.ask("SELECT id FROM orders")}
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from crawler.database.map_errors import MapError
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 
 _PATIENCE = 5  # seconds to wait for a lock
 
 
-def share_of_pages_since(database: Path, at: str) -> float:
+def share_of_pages_since(database: MapPlace, at: str) -> float:
     """The share of the map's pages that were discovered since then (RFC 3339); 0 where there is no map to read."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:

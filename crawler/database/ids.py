@@ -38,6 +38,19 @@ def pairs_of(first: str) -> str:
     return f"BETWEEN {first} << {PAIR_BITS} AND ({first} << {PAIR_BITS} | {PAIR_LOW})"
 
 
+def links_of(links: str, page: str) -> str:
+    """The links of a page, as a condition in SQL: `links` is the name of the table there, `page` an expression.
+
+    SQLite finds them by the range of ids, PostgreSQL by the page, which is kept from SQLite's indexes by the +.
+    """
+    return f"{links}.id {pairs_of(page)} AND +{links}.from_page_id = {page}"
+
+
+def link_between(links: str, source: str, target: str) -> str:
+    """The link from one page to another, as a condition in SQL."""
+    return f"{links}.id = {pair_sql(source, target)} AND +{links}.from_page_id = {source}"
+
+
 def depth_id(page: int, origin: int) -> int:
     """The id of a page's depth for one quality entry."""
     return page << ORIGIN_BITS | origin

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 from crawler.workspace.log import Cursor
 
 _PATIENCE = 2  # seconds to wait for a lock
 _MOST_CLOSED = 20  # closed domains that are named
 
 
-def spool_positions(database: Path) -> dict[str, Cursor] | None:
+def spool_positions(database: MapPlace) -> dict[str, Cursor] | None:
     """The place up to which each result log was applied to the map."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:
@@ -23,7 +23,7 @@ def spool_positions(database: Path) -> dict[str, Cursor] | None:
     return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
 
 
-def map_fault(database: Path) -> str | None:
+def map_fault(database: MapPlace) -> str | None:
     """Why the map does not answer; None: it does, or there is none yet."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:
@@ -35,7 +35,7 @@ def map_fault(database: Path) -> str | None:
     return None
 
 
-def results_kept_from(database: Path) -> int | None:
+def results_kept_from(database: MapPlace) -> int | None:
     """The oldest run whose results are kept; None: those of all runs are."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:
@@ -56,7 +56,7 @@ class PlannedVisits(NamedTuple):
     next_at: str | None
 
 
-def planned_visits(database: Path, run: int, now: str) -> PlannedVisits | None:
+def planned_visits(database: MapPlace, run: int, now: str) -> PlannedVisits | None:
     """None: the run has planned nothing; its pages are visited with the next one."""
     try:
         with open_map(database, patience=_PATIENCE) as reader:
@@ -72,7 +72,7 @@ def planned_visits(database: Path, run: int, now: str) -> PlannedVisits | None:
     return PlannedVisits(row[0], row[1], row[2]) if row is not None and row[0] else None
 
 
-def open_breakers(database: Path, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str, str]]]:
+def open_breakers(database: MapPlace, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str, str]]]:
     """The number of domains whose circuit breaker is not closed, and the first of them (`is_uncut`: all), with
     state and reason.
     """
@@ -90,7 +90,7 @@ def open_breakers(database: Path, run: int, *, is_uncut: bool = False) -> tuple[
     return count, [(str(domain), str(state), str(detail)) for domain, state, detail in rows]
 
 
-def closed_domains(database: Path, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str]]]:
+def closed_domains(database: MapPlace, run: int, *, is_uncut: bool = False) -> tuple[int, list[tuple[str, str]]]:
     """The number of domains that are closed in a run, and the first of them (`is_uncut`: all) with the reason."""
     most = -1 if is_uncut else _MOST_CLOSED
     closed = "FROM domain_states WHERE run = ? AND closed_reason IS NOT NULL"

@@ -25,7 +25,7 @@ def open_lists(lists: LiveMap, run: int, *, is_elsewhere: bool = False) -> list[
     rows = lists.ask(
         "SELECT r.id, r.form, d.domain, (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = ?1)"
         " FROM pagination_rules r JOIN domain_states d ON d.id = r.domain_id"
-        " WHERE (d.class = 'quality' OR (?2 AND d.class = 'discovered'))"
+        " WHERE (d.class = 'quality' OR (?2 = 1 AND d.class = 'discovered'))"
         " AND d.run = ?1 AND d.closed_reason IS NULL AND r.last_run = ?1"
         " AND coalesce(r.ended_run, 0) < ?1 ORDER BY d.domain, r.form",
         (run, is_elsewhere),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from crawler.model.errors import SumiError
+from crawler.model.map_place import EngineMap, MapPlace
 
 
 class MapError(SumiError):
@@ -14,18 +13,24 @@ class MapError(SumiError):
 class NoDatabase(MapError):
     """There is no file there."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: MapPlace) -> None:
+        is_engine = isinstance(path, EngineMap)
         super().__init__(
-            f"there is no database at {path}: nothing has been crawled yet, or it was moved or deleted; from the spools"
-            f" of a crawl it is rebuilt by: sumi-ripple replay CONFIG --into {path}"
+            f"there is no {'map' if is_engine else 'database at'} {path}: nothing has been crawled yet, or it was moved"
+            " or deleted; from the spools of a crawl it is rebuilt by: sumi-ripple replay CONFIG --into"
+            f" {'postgresql://…' if is_engine else path}"
         )
         self.path = path
+
+
+class MapUnreachable(MapError):
+    """The engine that holds the map cannot be reached, or not used."""
 
 
 class NotAMap(MapError):
     """There is a file, but not a Sumi-Ripple database that this version can read."""
 
-    def __init__(self, path: Path, why: str) -> None:
+    def __init__(self, path: MapPlace, why: str) -> None:
         super().__init__(f"{path} is not a Sumi-Ripple database that can be read: {why}")
         self.path = path
 
@@ -33,7 +38,7 @@ class NotAMap(MapError):
 class NoSuchRun(NotAMap):
     """The map is fine, but it does not show the run that was asked for."""
 
-    def __init__(self, path: Path, why: str) -> None:
+    def __init__(self, path: MapPlace, why: str) -> None:
         MapError.__init__(self, f"{path}: {why}")
         self.path = path
 
@@ -41,7 +46,7 @@ class NoSuchRun(NotAMap):
 class NotOnMap(MapError):
     """The map is fine, but it has no such page or domain."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: MapPlace, name: str) -> None:
         super().__init__(f"{name} is not on the map")
         self.path = path
 

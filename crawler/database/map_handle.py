@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from crawler.database.dialect import Parameters
 from crawler.database.digest import digest
-from crawler.database.reader import MapReader, Parameters, open_map
+from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import EngineMap, MapPlace
 
 _PAGE_COLUMNS = (
     *("url", "domain", "state", "title", "status_code", "content_type", "depth", "error_message", "visited_at"),
@@ -21,8 +23,8 @@ class Map:
     `exit_code`: that of the crawl that returned it (0 done, 1 nothing was reached, 130 interrupted); None: none did.
     """
 
-    def __init__(self, path: Path, exit_code: int | None = None) -> None:
-        self.path = Path(path)
+    def __init__(self, path: MapPlace, exit_code: int | None = None) -> None:
+        self.path = path if isinstance(path, EngineMap) else Path(path)
         self.exit_code = exit_code
 
     def __repr__(self) -> str:

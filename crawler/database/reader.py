@@ -3,22 +3,23 @@
     with open_map(path) as reader:      raises NoDatabase, NotAMap
         reader.rows(...)                all answers are of the same moment, whatever the ingest commits meanwhile
 
-Errors of the engine inside the block become NotAMap too. A `MapReader` is handed on as it is; only the three rooms with
-SQL call its methods.
+Errors of the engine inside the block become NotAMap too. A `MapReader` is handed on as it is; only the rooms with SQL
+call its methods. What a statement has to keep to, so that every engine reads it: `crawler.database.dialect`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from crawler.database.dialect import Parameters
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
 from crawler.database.map_errors import NoDatabase, NotAMap
+from crawler.model.map_place import EngineMap, MapPlace
 
-Parameters = Sequence[Any] | Mapping[str, Any]
 Row = tuple[Any, ...]
 
 _TABLES = {"meta", "runs", "pages", "links", "domain_states"}
@@ -29,7 +30,7 @@ class MapReader:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
-        self.path = path
+        self.path: MapPlace = path
 
     def rows(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
         """The rows of an answer, one at a time."""
@@ -72,11 +73,29 @@ class MapReader:
         """Does a table of this map, which may be of an older format, have this column?"""
         return self.first("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, column)) is not None
 
+    def ordered(self, columns: str) -> str:
+        """ORDER BY these columns, for an engine that does not read in that order anyway: SQLite takes tables as CROSS
+        JOIN lists them, and each by its row ids.
+        """
+        return ""
+
+    def links_to(self, links: str, page: str) -> str:
+        """The links to a page, after JOIN: the table `links` under this name, with its condition. `page` is an SQL
+        expression. Only where the map has `idx_links_to`; else every link would be read.
+        """
+        return f"links {links} ON {links}.to_page_id = {page}"
+
 
 @contextmanager
-def open_map(path: Path, *, patience: float = 30) -> Iterator[MapReader]:
+def open_map(place: MapPlace, *, patience: float = 30) -> Iterator[MapReader]:
     """One snapshot of the map. `patience`: seconds to wait for a lock that another process holds."""
-    path = Path(path)
+    if isinstance(place, EngineMap):
+        from crawler.database.engine_reader import open_engine_map
+
+        with open_engine_map(place, patience) as reader:
+            yield reader
+        return
+    path = Path(place)
     if not path.is_file():
         if path.exists():
             raise NotAMap(path, "it is not a file")
@@ -100,9 +119,14 @@ def connect(path: Path, patience: float, options: str = "") -> sqlite3.Connectio
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
     """Raises NotAMap unless this is a map whose format this program reads."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    check_tables(tables, lambda: connection.execute("SELECT value FROM meta WHERE name = 'schema_version'"), path)
+
+
+def check_tables(tables: set[str], versions: Callable[[], Iterable[Row]], path: MapPlace) -> None:
+    """Raises NotAMap unless these are the tables of a map, of a format that this program reads."""
     if not tables >= _TABLES:
         raise NotAMap(path, "it has none of the tables of one")
-    row = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
+    row = next(iter(versions()), None)
     version = str(row[0]) if row else "missing"
     try:
         number = int(version)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 from crawler.database.map_errors import MapError
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 
 FIGURES_HEADER = b"run,started_at,finished_at,status,pages,known,links,errors,domains,source\r\n"
 
 
-def figures_row(database: Path, run: int, source: str) -> bytes:
+def figures_row(database: MapPlace, run: int, source: str) -> bytes:
     """The row of a run, as it was counted when the run was finished; empty where the map knows none."""
     try:
         with open_map(database) as reader:

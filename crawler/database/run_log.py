@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RecordedRun:
 class RecordedRuns:
     """All runs of a map, oldest first."""
 
-    path: Path
+    path: MapPlace
     runs: tuple[RecordedRun, ...]
 
     def find(self, number: int) -> RecordedRun:
@@ -45,7 +45,7 @@ class RecordedRuns:
         return [run for run in self.runs if run.is_completed]
 
 
-def recorded_runs(database: Path) -> RecordedRuns:
+def recorded_runs(database: MapPlace) -> RecordedRuns:
     """Raises NoDatabase and NotAMap."""
     with open_map(database) as reader:
         settings = "NULL"
@@ -55,7 +55,7 @@ def recorded_runs(database: Path) -> RecordedRuns:
     return RecordedRuns(database, tuple(RecordedRun(*row) for row in rows))
 
 
-def rules_hash(database: Path) -> str | None:
+def rules_hash(database: MapPlace) -> str | None:
     """The hash of the rules that a map was built under; None: it has none. Raises NoDatabase and NotAMap."""
     with open_map(database) as reader:
         row = reader.first("SELECT value FROM meta WHERE name = 'map_hash'")

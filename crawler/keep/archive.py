@@ -100,10 +100,10 @@ def _write(config: Config, before: str, scratch: Path) -> Archive:
             first, last = min(first or at, at), max(last, at)
             _count(days, row)
     if not pages:
-        raise ArchiveError(f"there is no visit before {before} in {config.workspace} or {config.output.database_path}")
+        raise ArchiveError(f"there is no visit before {before} in {config.workspace} or {config.map_place}")
     figures = [
         *({"kind": "day", "date": date, **numbers} for date, numbers in sorted(days.items())),
-        *({"kind": "run", **figures} for figures in figures_of_runs(config.output.database_path, before)),
+        *({"kind": "run", **figures} for figures in figures_of_runs(config.map_place, before)),
     ]
     with _compressed(scratch / FIGURES) as lines:
         lines.writelines(orjson.dumps(figure).decode() + "\n" for figure in figures)
@@ -131,9 +131,9 @@ def _found(config: Config, before: str) -> Iterator[dict[str, object]]:
                     yield archived_visit(result)
         finally:
             reader.close()
-    kept_from = results_kept_from(config.output.database_path)
+    kept_from = results_kept_from(config.map_place)
     if kept_from is not None:
-        yield from visits_in_map(config.output.database_path, before, kept_from)
+        yield from visits_in_map(config.map_place, before, kept_from)
 
 
 def _count(days: dict[str, dict[str, int]], row: dict[str, object]) -> None:

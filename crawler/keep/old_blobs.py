@@ -33,7 +33,7 @@ def prune_blobs(config: Config, *, is_named: bool, now: float | None = None) -> 
     before = (time.time() if now is None else now) - limit
     store = open_store(config)
     seen = _last_seen(open_workspace(config))
-    needed = seen.keys() | hashes_in_map(config.output.database_path)
+    needed = seen.keys() | hashes_in_map(config.map_place)
     found: list[str] = []
     size = kept = 0
     for digest in store.hashes():

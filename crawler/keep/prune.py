@@ -113,13 +113,13 @@ def _rolled_up(config: Config, kept: Kept) -> tuple[str, bytes, Callable[[str], 
         return "visits.csv", VISITS_HEADER, partial(page_log_by_day, source=kept.name)
     if kept.name.startswith("summaries/run-") and stem.removeprefix("run-").isdecimal():
         run = int(stem.removeprefix("run-"))
-        return "runs.csv", FIGURES_HEADER, lambda _: figures_row(config.output.database_path, run, kept.name)
+        return "runs.csv", FIGURES_HEADER, lambda _: figures_row(config.map_place, run, kept.name)
     return None
 
 
 def _run_under_way(config: Config) -> int | None:
     try:
-        runs = recorded_runs(config.output.database_path).runs
+        runs = recorded_runs(config.map_place).runs
     except MapError:
         return None
     return runs[-1].number if runs and not runs[-1].is_completed else None

@@ -68,7 +68,7 @@ def page_content(config: Config, key: str, run: int | None = None) -> bytes:
 
 
 def _last_copy(config: Config, key: str) -> PageCopy | None:
-    with open_map(config.output.database_path) as reader:
+    with open_map(config.map_place) as reader:
         return copy_of(reader, key)
 
 
@@ -103,7 +103,7 @@ def _all_copies(config: Config) -> Iterator[PageCopy]:
 
 
 def _copies_in_map(config: Config) -> Iterator[PageCopy]:
-    with open_map(config.output.database_path) as reader:
+    with open_map(config.map_place) as reader:
         yield from copies(reader)
 
 
@@ -197,7 +197,7 @@ def figures(config: Config, most_domains: int = 10) -> StoreFigures:
     pages: Counter[str] = Counter()
     domains: Counter[str] = Counter()
     try:
-        with open_map(config.output.database_path) as reader:
+        with open_map(config.map_place) as reader:
             for copy in copies(reader):
                 found.noarchive += copy.noarchive
                 if copy.stored and store.has(copy.content_hash):

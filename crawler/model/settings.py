@@ -8,6 +8,8 @@ from pathlib import Path
 
 import orjson
 
+from crawler.model.map_place import EngineMap, MapPlace
+
 TRACKING_PARAMETERS = ("utm_*", "fbclid", "gclid", "mc_eid", "ref", "source")
 
 
@@ -352,6 +354,15 @@ class Config:
     entry_notes: tuple[EntryNote, ...] = field(default=(), compare=False)
     starts_next_run: bool = field(default=False, compare=False)  # --next-run: do not go on with an interrupted run
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was put right while loading
+
+    @property
+    def map_place(self) -> MapPlace:
+        """Where the map is: in the engine, if one is named, or in its file."""
+        return (
+            EngineMap(self.engine.url, files=self.output.database_path)
+            if self.engine.url
+            else self.output.database_path
+        )
 
     @property
     def config_hash(self) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from crawler.database.ingest_progress import spool_positions
+from crawler.model.map_place import MapPlace
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import BEGINNING
 
@@ -19,7 +19,7 @@ class Backlog:
     results_bytes: int | None  # written by the fetchers, not yet applied by the ingest; None: unknown
 
 
-def read_backlog(workspace: Workspace, database: Path | None) -> Backlog:
+def read_backlog(workspace: Workspace, database: MapPlace | None) -> Backlog:
     jobs = workspace.waiting_job_bytes()
     positions = spool_positions(database) if database else None
     unread = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from crawler.config.last_used import last_used_database
 from crawler.database.ingest_progress import PlannedVisits, closed_domains, open_breakers, planned_visits
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import counted, domain_words, plain, size_words
 from crawler.observe.alert_state import read_alerts
 from crawler.observe.backlog import Backlog, read_backlog
@@ -31,7 +31,7 @@ class Status:
     def __init__(
         self,
         workspace: Workspace,
-        database: Path | None = None,
+        database: MapPlace | None = None,
         *,
         is_uncut: bool = False,
         command: str = "sumi-ripple status",

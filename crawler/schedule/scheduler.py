@@ -64,7 +64,7 @@ class Scheduler:
         self._config = config
         self._map_hash = config.map_hash  # once: it is made of every quality entry, and asked for in every step
         self._workspace = workspace
-        self._frontier = Frontier(config.output.database_path)
+        self._frontier = Frontier(config.map_place)
         self._decisions = DecisionLog(workspace, config.spool.segment_size)
         self._runs = RunKeeper(config, workspace, self._frontier, self._decisions)
         self._queues = DomainQueues(window_for(config.crawler), config.crawler.max_active_domains)

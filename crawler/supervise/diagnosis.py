@@ -91,8 +91,8 @@ def network_findings(results: Sequence[Probed]) -> list[Finding]:
 def machine_findings(config: Config, stages: Iterable[StageProcess], clock_drift: float) -> list[Finding]:
     """Everything but the network."""
     found = [*_disk(config.workspace), *_disk(config.output.database_path.parent), *_memory()]
-    if (fault := map_fault(config.output.database_path)) is not None:
-        found.append(findings.database_is_silent(str(config.output.database_path), fault))
+    if (fault := map_fault(config.map_place)) is not None:
+        found.append(findings.database_is_silent(str(config.map_place), fault))
     for stage in stages:
         if stage.stage == "ingest" and stage.is_running and stage.age is not None and stage.age > STALE:
             found.append(findings.ingest_is_silent(stage.age))

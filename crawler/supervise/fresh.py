@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crawler.database.completed_map import runs_folder
+from crawler.model.map_place import EngineMap, MapPlace
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
@@ -29,6 +30,7 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
                 source.rename(target)
                 if not suffix:
                     moved.append(str(target))
+        moved += _map_of_engine_aside(config.map_place, stamp)
         of_runs = runs_folder(database)
         if of_runs.exists():
             of_runs.rename(runs_folder(database.with_name(_dated(database, stamp))))
@@ -40,6 +42,15 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
             f"cannot move the earlier crawl aside: {problem.strerror}: {problem.filename}; nothing is lost"
         ) from None
     return moved
+
+
+def _map_of_engine_aside(place: MapPlace, stamp: str) -> list[str]:
+    """Rename the schema of a map in the engine, and that of its copy."""
+    if not isinstance(place, EngineMap):
+        return []
+    from ingest.whole_maps import keep_aside
+
+    return [str(kept) for kept in keep_aside(place, stamp)]
 
 
 def _dated(database: Path, stamp: str) -> str:

@@ -392,7 +392,7 @@ class Supervisor:
             stage.is_killed = False
             stage.start_at = now
             return
-        progress = stage_progress(stage.spec.stage, self.workspace, self.config.output.database_path)
+        progress = stage_progress(stage.spec.stage, self.workspace, self.config.map_place)
         stage.deaths = after_death(stage.deaths, now - stage.started_at, progress, self.first_pause)
         if self.owns_run and stage.deaths.in_a_row >= MOST_DEATHS:
             stage.is_over = True
@@ -469,7 +469,7 @@ class Supervisor:
         spec = next((spec for spec in self.specs if spec.stage == "ingest"), None)
         if spec is None or self._is_out_of_time():
             return
-        if not has_unapplied_results(self.workspace, self.config.output.database_path):
+        if not has_unapplied_results(self.workspace, self.config.map_place):
             return
         last = _Stage(replace(spec, arguments=(*spec.arguments, True)))
         self._stages = [last]
@@ -516,7 +516,7 @@ class Supervisor:
     def _say_status(self) -> None:
         """The answer to SIGUSR1."""
         self._is_status_wanted = False
-        for line, _ in Status(self.workspace, self.config.output.database_path).lines():
+        for line, _ in Status(self.workspace, self.config.map_place).lines():
             self.say(line)
 
     def _suspend(self) -> None:

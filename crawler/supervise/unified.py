@@ -183,7 +183,7 @@ class UnifiedCrawl:
             self._ask_to_end()
         if self._is_status_wanted:
             self._is_status_wanted = False
-            for line, _ in Status(self._workspace, self.config.output.database_path).lines():
+            for line, _ in Status(self._workspace, self.config.map_place).lines():
                 self._view.say(line)
         if time.monotonic() - self._shown_at >= self._view.every:
             self._shown_at = time.monotonic()
@@ -232,7 +232,7 @@ class UnifiedCrawl:
         """A stop flag may end the ingest before the fetcher has written its last results."""
         from ingest.loop import run_ingest
 
-        if has_unapplied_results(self._workspace, self.config.output.database_path):
+        if has_unapplied_results(self._workspace, self.config.map_place):
             run_ingest(self.config, drain=True, is_supervised=True, on_control=lambda control: None)
 
     def _show_lines(self) -> None:

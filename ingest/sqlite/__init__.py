@@ -1,13 +1,8 @@
-"""The map in SQLite, for its one writer. The only room of the ingest with SQL.
+"""The map in a file of SQLite, for its one writer: what differs from other engines.
 
-store           the door: rows of a batch in, changes out, one transaction a batch
-schema, setup   tables; a map before its first batch
-connection      the writable connection, errors in plain sentences
-transactions    a commit per batch, or one for a whole map
-page_rows, domain_rows, run_rows   rows into memory and back
-change_writer   a batch becomes rows: page_writer, depth_writer, link_writer, frontier_writer
-domain_sums     links summed up by domain
-checkpoint      the log goes back into the database file, in a thread
-comparison      the difference between two maps
-completed_copy  a copy of the map for readers, while a run changes it
+sqlite_engine      new rows, links and indexes
+write_connection   the writable connection, errors in plain sentences
+checkpoint         the log goes back into the database file, in a thread
+comparison         the difference between two maps
+completed_copy     a copy of the map for readers, while a run changes it
 """

@@ -1,34 +1,14 @@
-"""The difference between two maps, in figures."""
+"""The difference between two maps in files, in figures."""
 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
-from pathlib import Path
+
+from crawler.model.map_place import MapPlace
+from ingest.writing.engine import Difference
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The difference between a map and an older one."""
-
-    only_before: int
-    only_now: int
-    states: tuple[tuple[str, str, int], ...]  # (state before, state now, pages), most first
-    depths: int  # pages whose least depth changed
-    classes: tuple[tuple[str, str, int], ...]  # (class before, class now, domains)
-    waiting: int
-
-    def lines(self) -> list[str]:
-        found = [f"pages only in the old map: {self.only_before:,}; only in the new one: {self.only_now:,}"]
-        found += [f"pages that went from {was} to {now}: {count:,}" for was, now, count in self.states]
-        if self.depths:
-            found.append(f"pages with another depth: {self.depths:,}")
-        found += [f"domains that went from {was} to {now}: {count:,}" for was, now, count in self.classes]
-        found.append(f"pages still to be fetched under these rules: {self.waiting:,}")
-        return found
-
-
-def compare_maps(db: sqlite3.Connection, other: Path) -> Difference:
+def compare_maps(db: sqlite3.Connection, other: MapPlace) -> Difference:
     """The difference between the map in `db` and the older one in `other`."""
     db.execute("ATTACH DATABASE ? AS old", (str(other),))
     try:

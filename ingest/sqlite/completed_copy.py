@@ -12,16 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from crawler.database.completed_map import aside_path, copy_path
-from crawler.model.errors import SumiError, sentence
+from crawler.model.errors import sentence
 from crawler.workspace.atomic import sync_file
+from ingest.writing.engine import CopyNotMade
 
 _STEP = 16 * 1024 * 1024  # bytes between two calls of `on_step`
 _ASIDE = 256 * 1024 * 1024  # bytes of a copy that is put aside: larger ones take seconds to compare
 _SPARE = 2  # times the map's size must be free: the run that begins needs room too
-
-
-class CopyNotMade(SumiError):
-    """There is no copy; the text says why, as a half sentence."""
 
 
 def keep_copy(db: sqlite3.Connection, database: Path, on_step: Callable[[], None]) -> None:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from crawler.database.map_errors import StoreError
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
@@ -45,26 +40,6 @@ def store_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as problem:
         raise StoreError(describe(problem, path)) from problem
-
-
-class _HasPath(Protocol):
-    path: Path
-
-
-Owner = TypeVar("Owner", bound=_HasPath)
-
-
-def raises_store_error(
-    method: Callable[Concatenate[Owner, Arguments], Answer],
-) -> Callable[Concatenate[Owner, Arguments], Answer]:
-    """A method whose engine errors become StoreError. Not for those that are called for every page."""
-
-    @wraps(method)
-    def wrapped(owner: Owner, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
-        with store_errors(owner.path):
-            return method(owner, *arguments, **options)
-
-    return wrapped
 
 
 def describe(problem: sqlite3.Error, path: Path) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from crawler.database.map_errors import NotOnMap
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import plain, url_words
 from reporter.queries import one_page, page_network
 
 MOST_LINKS = 100
 
 
-def behind_link(database: Path, source: str, target: str, most: int = MOST_LINKS) -> dict[str, Any]:
+def behind_link(database: MapPlace, source: str, target: str, most: int = MOST_LINKS) -> dict[str, Any]:
     """At most so many page links from one domain to another. Raises NotOnMap, NoDatabase, NotAMap."""
     with open_map(database) as reader:
         numbers = []

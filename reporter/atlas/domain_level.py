@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from crawler.database.completed_map import live_database
 from crawler.database.reader import open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from crawler.rules.lists import EntryNotes
 from reporter.map.layout_file import keep_places, kept_places
@@ -16,7 +16,7 @@ from reporter.queries.domain_links import domain_names
 __all__ = ["DEFAULT_DOMAINS", "MOST_DOMAINS", "domain_level", "known_domains"]
 
 
-def domain_level(config: Config, database: Path, most: int = DEFAULT_DOMAINS) -> dict[str, Any]:
+def domain_level(config: Config, database: MapPlace, most: int = DEFAULT_DOMAINS) -> dict[str, Any]:
     """The level of domains of the run that a map shows. `most` is at most MOST_DOMAINS.
 
     The places of a live map are kept for the next one. Raises NoDatabase, NotAMap, NoSuchRun.
@@ -40,7 +40,7 @@ def domain_level(config: Config, database: Path, most: int = DEFAULT_DOMAINS) ->
     return {**level, "kind": "graph", "level": "domains"}
 
 
-def known_domains(database: Path) -> set[str]:
+def known_domains(database: MapPlace) -> set[str]:
     """The names of all domains of a map."""
     with open_map(database) as reader:
         return set(domain_names(reader))

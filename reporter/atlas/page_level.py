@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from math import cos, pi, sin, sqrt
-from pathlib import Path
 from typing import Any
 
 from crawler.database.map_errors import NotOnMap
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import plain, url_words
 from crawler.rules.lists import DomainClass
 from reporter.explain.shortest_path import shortest_path
@@ -28,7 +28,7 @@ _TEXT = 160
 _STEP, _ROW = 190.0, 64.0  # between two steps of a path, and between two paths
 
 
-def pages_of_domain(database: Path, domain: str, most: int = MOST_PAGES) -> dict[str, Any]:
+def pages_of_domain(database: MapPlace, domain: str, most: int = MOST_PAGES) -> dict[str, Any]:
     """The pages of one domain and the links between them. Raises NotOnMap, NoDatabase, NotAMap, NoSuchRun."""
     with open_map(database) as reader:
         run, _ = overview.shown_run(reader, None)
@@ -48,7 +48,7 @@ def pages_of_domain(database: Path, domain: str, most: int = MOST_PAGES) -> dict
     return {**level, "domain": domain}
 
 
-def surroundings(database: Path, key: str) -> dict[str, Any]:
+def surroundings(database: MapPlace, key: str) -> dict[str, Any]:
     """A page in the middle, on the left those that link to it, on the right those that it links to.
 
     Raises NotOnMap, NoDatabase, NotAMap, NoSuchRun.
@@ -70,7 +70,7 @@ def surroundings(database: Path, key: str) -> dict[str, Any]:
     return {**level, "page": key, "middle": middle}
 
 
-def paths(database: Path, key: str) -> dict[str, Any]:
+def paths(database: MapPlace, key: str) -> dict[str, Any]:
     """A shortest path to a page from each quality entry that reaches it. Raises as `surroundings`."""
     with open_map(database) as reader:
         run, _ = overview.shown_run(reader, None)

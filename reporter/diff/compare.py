@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.states import ERRORS, PageState, slug_of
 from reporter.diff.run_changes import Change, Changes, ComparedRun, Kind
 from reporter.queries.run_pages import (
@@ -34,7 +35,7 @@ _PERMANENT = (301, 308)
 def compare(
     before: tuple[ComparedRun, Path],
     after: tuple[ComparedRun, Path],
-    live: Path,
+    live: MapPlace,
     rules: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Changes:

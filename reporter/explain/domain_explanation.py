@@ -1,6 +1,6 @@
 """`sumi-ripple explain example.org`: a whole domain: its class, its pages, who links there, and what would change it.
 
-    explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation
+    explain_domain(config: Config, database: MapPlace | None, domain: str) -> DomainExplanation
 
 `domain` is a host as keys write it. The database need not exist (yet).
 """
@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
+from crawler.database.presence import is_there
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
 from crawler.model.states import PageState
@@ -22,7 +23,7 @@ from reporter.guess_ends import GUESSES_ENDED
 from reporter.queries import candidate_rows, discovery_rows, domain_links, one_page, overview
 
 
-def explain_domain(config: Config, database: Path | None, domain: str) -> DomainExplanation:
+def explain_domain(config: Config, database: MapPlace | None, domain: str) -> DomainExplanation:
     """Everything about one domain."""
     note = EntryNotes(config).of(domain)
     facts = DomainExplanation(
@@ -30,7 +31,7 @@ def explain_domain(config: Config, database: Path | None, domain: str) -> Domain
         note=note.note if note else "",
         tags=note.tags if note else (),
     )
-    if database is None or not database.exists():
+    if database is None or not is_there(database):
         return facts
     with open_map(database) as reader:
         return _with_map(reader, facts)

@@ -1,6 +1,6 @@
 """The reasons for a URL's state in the map, and the changes that would make it crawled.
 
-    explain(config: Config, database: Path | None, url: str) -> Explanation
+    explain(config: Config, database: MapPlace | None, url: str) -> Explanation
     Explanation.text() -> str       for people: fits a screen, ends with a newline
     Explanation.json() -> str       for machines: `"v": 1`, described in docs/outputs.md, ends with a newline
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
+from crawler.database.presence import is_there
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from crawler.model.states import PageState
 from crawler.model.urls import domain_of, normalize, wire_of
@@ -38,12 +39,12 @@ _LINKS = 20  # pages that link here, named at most
 _PATHS = 50  # origins whose path is searched
 
 
-def explain(config: Config, database: Path | None, url: str, *, is_uncut: bool = False) -> Explanation:
+def explain(config: Config, database: MapPlace | None, url: str, *, is_uncut: bool = False) -> Explanation:
     """Everything about one URL; with `is_uncut` all pages that link there."""
     key = normalize(url, config.crawler.tracking_parameters)
-    if database is None or not Path(database).exists():
+    if database is None or not is_there(database):
         return _explain(config, None, url, key, is_uncut)
-    with open_map(Path(database)) as reader:
+    with open_map(database) as reader:
         return _explain(config, reader, url, key, is_uncut)
 
 

@@ -1,6 +1,6 @@
 """The map as a file for other tools.
 
-    export(database: Path, target: Path | BinaryIO, *, format: str, level: str = "page",
+    export(database: MapPlace, target: Path | BinaryIO, *, format: str, level: str = "page",
            filters: Filters = Filters(), notes: EntryNotes | None = None) -> Exported
     Filters(depth=None, classes=(), states=(), domain=None, run=None, around=None, steps=1, self_loops=True)
 
@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 from crawler.config.checks import Bad, domain_pattern
 from crawler.database.reader import open_map
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import plain
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass, EntryNotes
@@ -62,7 +63,7 @@ class Exported:
 
 
 def export(
-    database: Path,
+    database: MapPlace,
     target: Path | BinaryIO,
     *,
     format: str,

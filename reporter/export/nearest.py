@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
 from crawler.config.checks import Bad, domain_pattern
 from crawler.database.map_errors import NoSuchRun
 from crawler.database.reader import open_map
 from crawler.model.errors import SumiError
+from crawler.model.map_place import MapPlace
 from crawler.rules.lists import matches
 from reporter.queries import overview
 from reporter.queries.export_rows import Filters
@@ -18,7 +18,7 @@ class NothingFound(SumiError):
     """The filters name something that the map does not hold."""
 
 
-def require_something(database: Path, filters: Filters) -> None:
+def require_something(database: MapPlace, filters: Filters) -> None:
     """Raise NothingFound if the map has no such domain, NoSuchRun if it has no such run."""
     if filters.run is None and filters.domain is None:
         return
@@ -36,7 +36,7 @@ def require_something(database: Path, filters: Filters) -> None:
             _require_domain(database, pattern, [row.domain for row in overview.domains(reader).values()])
 
 
-def _require_domain(database: Path, pattern: str, names: list[str]) -> None:
+def _require_domain(database: MapPlace, pattern: str, names: list[str]) -> None:
     if any(matches(pattern, name) for name in names):
         return
     near = difflib.get_close_matches(pattern.removeprefix("*."), names, n=3, cutoff=0.5)

@@ -11,22 +11,24 @@ from pathlib import Path
 
 import orjson
 
+from crawler.model.map_place import MapPlace, files_of
 from crawler.workspace.atomic import write_atomically
 
 _FORMAT = 1
 _MOST = 20_000  # domains whose place is kept; those that are not on the map any more are forgotten first
 
 
-def face_folder(database: Path) -> Path:
+def face_folder(place: MapPlace) -> Path:
     """The folder beside a database for what is derived from its map."""
+    database = files_of(place)
     return database.with_name(f"{database.name}.face")
 
 
-def _layout_path(database: Path) -> Path:
+def _layout_path(database: MapPlace) -> Path:
     return face_folder(database) / "layout.json"
 
 
-def kept_places(database: Path) -> dict[str, tuple[float, float]]:
+def kept_places(database: MapPlace) -> dict[str, tuple[float, float]]:
     """The place of each domain in the last map that was drawn; {}: none was, or the file is not one of ours."""
     try:
         content = orjson.loads(_layout_path(database).read_bytes())
@@ -37,7 +39,7 @@ def kept_places(database: Path) -> dict[str, tuple[float, float]]:
         return {}
 
 
-def keep_places(database: Path, places: Mapping[str, tuple[float, float]]) -> bool:
+def keep_places(database: MapPlace, places: Mapping[str, tuple[float, float]]) -> bool:
     """Keep these places, and those of domains that are not among them. False: the folder cannot be written."""
     merged = {**places, **{name: place for name, place in kept_places(database).items() if name not in places}}
     content = {"v": _FORMAT, "places": dict(list(merged.items())[:_MOST])}

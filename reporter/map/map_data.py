@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.shown_text import domain_words, plain, url_words
 from crawler.rules.lists import DomainClass
 from reporter import counting
@@ -51,7 +51,7 @@ class MapData:
         return {name: (x, y) for name, x, y in zip(nodes["name"], nodes["x"], nodes["y"], strict=True)}
 
 
-def map_data(database: Path, most: int = DEFAULT_DOMAINS, kept: Places[str] | None = None) -> MapData:
+def map_data(database: MapPlace, most: int = DEFAULT_DOMAINS, kept: Places[str] | None = None) -> MapData:
     """The map of the run that the database shows. `kept` are places of an earlier map.
 
     Raises NoDatabase, NotAMap, NoSuchRun.

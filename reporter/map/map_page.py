@@ -1,6 +1,6 @@
 """The domain map as one HTML page: template, style, scripts and data in one file.
 
-    write_map(database: Path, target: Path, *, most: int = DEFAULT_DOMAINS) -> MapData
+    write_map(database: MapPlace, target: Path, *, most: int = DEFAULT_DOMAINS) -> MapData
 
 The page needs no server and no network, and asks for nothing: its Content-Security-Policy allows one style and one
 script, both by their hash. Data goes in as JSON that can end no element. Raises `MapError` of `crawler.database`, and
@@ -19,6 +19,7 @@ import orjson
 
 from crawler.database.completed_map import live_database
 from crawler.model.errors import SumiError
+from crawler.model.map_place import MapPlace
 from crawler.workspace.atomic import write_atomically
 from reporter.map.layout_file import keep_places, kept_places
 from reporter.map.map_data import DEFAULT_DOMAINS, MapData, map_data
@@ -34,7 +35,7 @@ class MapNotWritten(SumiError):
     """The page cannot be written; an older one is still there."""
 
 
-def write_map(database: Path, target: Path, *, most: int = DEFAULT_DOMAINS) -> MapData:
+def write_map(database: MapPlace, target: Path, *, most: int = DEFAULT_DOMAINS) -> MapData:
     """Write the page; a reader sees the old one or the new one."""
     live = live_database(database)
     found = map_data(database, most, kept_places(live))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from crawler.model.map_place import MapPlace
 from crawler.model.wire_counts import BUCKETS_MS, VisitCounts
 from crawler.observe.alert_state import read_alerts
 from crawler.observe.processes import Snapshot, observe
@@ -27,7 +27,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 class CrawlCollector(Collector):
     """Reads anew whenever it is collected."""
 
-    def __init__(self, workspace: Workspace, database: Path, version: str) -> None:
+    def __init__(self, workspace: Workspace, database: MapPlace, version: str) -> None:
         self._workspace = workspace
         self._database = database
         self._version = version
@@ -48,7 +48,7 @@ class CrawlCollector(Collector):
         yield alerts
 
 
-def metrics_text(workspace: Workspace, database: Path, version: str) -> bytes:
+def metrics_text(workspace: Workspace, database: MapPlace, version: str) -> bytes:
     """All metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(CrawlCollector(workspace, database, version))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from crawler.database.format import LINK_REDIRECT
-from crawler.database.ids import pairs_of
+from crawler.database.ids import links_of
 from crawler.database.reader import MapReader
 from reporter.queries.one_page import truncated_column
 from reporter.queries.rows import BrokenLink
@@ -45,7 +45,7 @@ def mark_broken(reader: MapReader, run: int) -> None:
     )
 
 
-_FROM = f"FROM pages p CROSS JOIN links l ON l.id {pairs_of('p.id')} CROSS JOIN temp.marked m ON m.id = l.to_page_id"
+_FROM = f"FROM pages p CROSS JOIN links l ON {links_of('l', 'p.id')} CROSS JOIN temp.marked m ON m.id = l.to_page_id"
 _WHERE = (
     "WHERE p.domain_id IN (SELECT id FROM temp.quality) AND p.visited_run = ?1"
     f" AND l.last_run = ?1 AND l.kind <> {LINK_REDIRECT} AND m.kind IS NOT NULL"
@@ -64,7 +64,8 @@ class BrokenLinks(NamedTuple):
 
 def broken_links(reader: MapReader, run: int, examples: int = 3) -> BrokenLinks:
     """Links on pages of quality domains, as `run` saw them, to pages that are gone, unreachable or moved."""
-    rows = reader.rows(f"SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id {_BROKEN}", (run,))
+    order = reader.ordered("p.id, l.id")
+    rows = reader.rows(f"SELECT m.kind, p.domain_id, l.to_page_id, l.from_page_id {_BROKEN}{order}", (run,))
     found: dict[tuple[str, int, int], tuple[int, tuple[int, ...]]] = {}
     for kind, domain_id, target, page in rows:
         count, first = found.get((kind, domain_id, target), (0, ()))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from crawler.database.format import LINK_REDIRECT
-from crawler.database.ids import pairs_of
+from crawler.database.ids import links_of
 from crawler.database.reader import MapReader
 from reporter.queries.one_page import has_reverse_index
 
@@ -71,12 +71,12 @@ def referrers(reader: MapReader, run: int, most: int) -> dict[int, list[tuple[in
     )
     if has_reverse_index(reader):
         source = (
-            "temp.candidate_page c CROSS JOIN links l ON l.to_page_id = c.id"
+            f"temp.candidate_page c CROSS JOIN {reader.links_to('l', 'c.id')}"
             " CROSS JOIN pages p ON p.id = l.from_page_id"
         )
     else:
         source = (
-            f"pages p CROSS JOIN links l ON l.id {pairs_of('p.id')}"
+            f"pages p CROSS JOIN links l ON {links_of('l', 'p.id')}"
             " CROSS JOIN temp.candidate_page c ON c.id = l.to_page_id"
         )
     rows = reader.rows(

@@ -80,9 +80,10 @@ def lists_of(reader: MapReader, domain_id: int) -> list[ListRow]:
     if not reader.has("pagination_rules"):
         return []
     rows = reader.all(
-        "SELECT form, max(last_number, coalesce((SELECT max(number) FROM list_pages m WHERE m.rule_id = r.id), 0)),"
+        "SELECT form, (SELECT max(number) FROM (SELECT number FROM list_pages m WHERE m.rule_id = r.id"
+        "  UNION ALL SELECT r.last_number) known),"
         " (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = r.last_run),"
-        " iif(ended_run = last_run, ended_by, NULL)"
+        " CASE WHEN ended_run = last_run THEN ended_by END"
         " FROM pagination_rules r WHERE domain_id = ? ORDER BY 2 DESC, form LIMIT 50",
         (domain_id,),
     )
@@ -96,7 +97,7 @@ def archives_of(reader: MapReader, domain_id: int) -> list[ListRow]:
     rows = reader.all(
         "SELECT form, (SELECT count(*) FROM archive_pages a WHERE a.rule_id = r.id AND a.run = r.last_run),"
         " (SELECT count(*) FROM guesses g WHERE g.rule_id = r.id AND g.run = r.last_run),"
-        " iif(ended_run = last_run, ended_by, NULL)"
+        " CASE WHEN ended_run = last_run THEN ended_by END"
         " FROM archive_rules r WHERE domain_id = ? ORDER BY 2 DESC, form LIMIT 50",
         (domain_id,),
     )

@@ -32,7 +32,7 @@ def links_from_quality(reader: MapReader, domain_id: int) -> tuple[int, int]:
     row = reader.first(
         "SELECT count(DISTINCT source), coalesce(sum(links), 0) FROM ("
         f"  SELECT q.id AS source, l.links FROM temp.quality q CROSS JOIN domain_links l ON l.id = {pair}"
-        f"  UNION ALL SELECT q.id, l.links FROM temp.quality q CROSS JOIN temp.recent l ON l.id = {pair})"
+        f"  UNION ALL SELECT q.id, l.links FROM temp.quality q CROSS JOIN temp.recent l ON l.id = {pair}) found"
         " WHERE source <> ?1",
         (domain_id,),
     )
@@ -47,7 +47,7 @@ def linked_by_quality(reader: MapReader) -> list[tuple[int, int, int]]:
         "  SELECT from_domain_id, to_domain_id, links FROM temp.quality q"
         f"  CROSS JOIN domain_links l ON l.id {pairs_of('q.id')}"
         "  UNION ALL SELECT from_domain_id, to_domain_id, links FROM temp.quality q"
-        f"  CROSS JOIN temp.recent l ON l.id {pairs_of('q.id')})"
+        f"  CROSS JOIN temp.recent l ON l.id {pairs_of('q.id')}) found"
         " WHERE to_domain_id <> from_domain_id GROUP BY to_domain_id ORDER BY 2 DESC, 3 DESC, 1"
     )
     return [(domain, different, links) for domain, different, links in rows]
@@ -62,7 +62,7 @@ def links_to_quality(reader: MapReader) -> list[tuple[int, int, int]]:
     rows = reader.rows(
         "SELECT from_domain_id, count(DISTINCT to_domain_id), sum(links) FROM ("
         f"  SELECT from_domain_id, to_domain_id, links FROM domain_links {of_interest}"
-        f"  UNION ALL SELECT from_domain_id, to_domain_id, links FROM temp.recent {of_interest})"
+        f"  UNION ALL SELECT from_domain_id, to_domain_id, links FROM temp.recent {of_interest}) found"
         " GROUP BY from_domain_id ORDER BY 2 DESC, 3 DESC, 1"
     )
     return [(domain, different, links) for domain, different, links in rows]
@@ -81,7 +81,7 @@ def linking_domains(reader: MapReader, domain_id: int) -> list[int]:
     _sum_recent_links(reader)
     rows = reader.rows(
         "SELECT from_domain_id FROM domain_links WHERE to_domain_id = ?1 AND from_domain_id <> ?1"
-        " UNION SELECT from_domain_id FROM temp.recent WHERE to_domain_id = ?1 AND from_domain_id <> ?1",
+        " UNION SELECT from_domain_id FROM temp.recent WHERE to_domain_id = ?1 AND from_domain_id <> ?1 ORDER BY 1",
         (domain_id,),
     )
     return [source for (source,) in rows]
@@ -122,5 +122,5 @@ def _sum_recent_links(reader: MapReader) -> None:
         return  # a map of format 2, which has summed up everything
     reader.note(
         f"INSERT INTO temp.recent SELECT {pair_sql('from_domain_id', 'to_domain_id')}, from_domain_id, to_domain_id,"
-        " count(*) FROM unsummed_links GROUP BY 1"
+        " count(*) FROM unsummed_links GROUP BY from_domain_id, to_domain_id"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.database.ids import ORIGIN_BITS, pairs_of
+from crawler.database.ids import ORIGIN_BITS, links_of
 from crawler.database.reader import MapReader
 from reporter.queries.discovery_rows import origin_column
 from reporter.queries.domain_links import domains_around
@@ -68,7 +68,7 @@ class ExportRows:
             " p.seen_run, p.error_message, (SELECT url FROM pages WHERE id = p.redirect_to), p.content_type,"
             f" p.visited_at, {truncated_column(self._reader)}, {judgement_columns(self._reader)},"
             f" {origin_column(self._reader, 'p')}, {'p.page_type' if self._has_rules else 'NULL'}, {facts},"
-            f" (SELECT count(*) FROM links WHERE id {pairs_of('p.id')})"
+            f" (SELECT count(*) FROM links WHERE {links_of('links', 'p.id')})"
             f" FROM pages p CROSS JOIN domain_states d ON d.id = p.domain_id {joined}"
             f" {'WHERE ' + condition if condition else ''} ORDER BY p.id",
             values,
@@ -112,7 +112,7 @@ class ExportRows:
             conditions.append("l.from_page_id <> l.to_page_id")
         if near:
             source = (
-                f"FROM pages f CROSS JOIN links l ON l.id {pairs_of('f.id')} CROSS JOIN pages t ON t.id = l.to_page_id"
+                f"FROM pages f CROSS JOIN links l ON {links_of('l', 'f.id')} CROSS JOIN pages t ON t.id = l.to_page_id"
             )
         elif is_named:
             source = (
@@ -151,7 +151,7 @@ class ExportRows:
         filters = self._filters
         if not filters.classes and filters.domain is None and filters.around is None:
             return False
-        conditions, values = ["1"], list[object]()
+        conditions, values = ["1 = 1"], list[object]()
         if filters.around is not None:
             near = domains_around(self._reader, filters.around, filters.steps)
             self._reader.note("CREATE TEMP TABLE around (id INTEGER PRIMARY KEY)")
@@ -164,8 +164,8 @@ class ExportRows:
         if filters.domain is not None:
             base = filters.domain.lower().removeprefix("*.")
             if filters.domain.startswith("*."):
-                conditions.append("(domain = ? OR substr(domain, -length(?)) = ?)")
-                values += [base, f".{base}", f".{base}"]
+                conditions.append("(domain = ? OR domain LIKE ? ESCAPE '!')")
+                values += [base, "%." + base.replace("!", "!!").replace("_", "!_").replace("%", "!%")]
             else:
                 conditions.append("domain = ?")
                 values.append(base)

@@ -78,14 +78,14 @@ def same_text_groups(reader: MapReader, run: int, most: int) -> tuple[list[tuple
     if not has_facts(reader):
         return [], 0
     groups = "FROM page_facts WHERE run = ? AND text_hash IS NOT NULL GROUP BY text_hash HAVING count(*) > 1"
-    total = reader.number(f"SELECT count(*) FROM (SELECT 1 {groups})", (run,))
+    total = reader.number(f"SELECT count(*) FROM (SELECT 1 {groups}) found", (run,))
     if not total:
         return [], 0
     found = reader.all(f"SELECT text_hash, count(*) {groups} ORDER BY count(*) DESC, text_hash LIMIT ?", (run, most))
     members: dict[str, list[int]] = {digest: [] for digest, _ in found}
     marks = ",".join("?" * len(members))
     rows = reader.rows(
-        f"SELECT text_hash, id FROM page_facts WHERE run = ? AND text_hash IN ({marks})", (run, *members)
+        f"SELECT text_hash, id FROM page_facts WHERE run = ? AND text_hash IN ({marks}) ORDER BY id", (run, *members)
     )
     for digest, page in rows:
         if len(members[digest]) < 3:
@@ -98,7 +98,8 @@ def simhashes(reader: MapReader, run: int) -> Iterable[tuple[int, str, int]]:
     if not reader.has_column("page_facts", "simhash"):
         return
     for page, text_hash, number in reader.rows(
-        "SELECT min(id), text_hash, simhash FROM page_facts WHERE run = ? AND simhash IS NOT NULL GROUP BY text_hash",
+        "SELECT min(id), text_hash, min(simhash) FROM page_facts WHERE run = ? AND simhash IS NOT NULL"
+        " GROUP BY text_hash ORDER BY text_hash",
         (run,),
     ):
         yield page, text_hash, int(number, 16)

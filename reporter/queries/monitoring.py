@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from crawler.database.map_errors import MapError
 from crawler.database.reader import MapReader, open_map
+from crawler.model.map_place import MapPlace
 from crawler.model.wire_counts import META, VisitCounts
 
 _PATIENCE = 2  # seconds to wait for a lock
@@ -21,7 +21,7 @@ class Monitored:
     breakers: int = 0  # that are not closed
 
 
-def monitored(database: Path, run: int | None) -> Monitored:
+def monitored(database: MapPlace, run: int | None) -> Monitored:
     try:
         with open_map(database, patience=_PATIENCE) as reader:
             return _monitored(reader, run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from crawler.database.ids import ORIGIN_LOW, depth_id, depths_of_page, pair_id, pair_sql
+from crawler.database.ids import ORIGIN_LOW, depth_id, depths_of_page, link_between
 from crawler.database.reader import MapReader
 from crawler.model.urls import hash64
 from reporter.queries.domain_links import linking_domains
@@ -76,7 +76,8 @@ def depth_of(reader: MapReader, page: int, origin: int) -> int | None:
 
 def link_kind(reader: MapReader, source: int, target: int, run: int) -> int | None:
     """The kind of the link that `run` saw from one page to another; None: there was none."""
-    row = reader.first("SELECT kind FROM links WHERE id = ? AND last_run = ?", (pair_id(source, target), run))
+    sql = f"SELECT kind FROM links WHERE {link_between('links', '?1', '?2')} AND last_run = ?3"
+    row = reader.first(sql, (source, target, run))
     return None if row is None else int(row[0])
 
 
@@ -91,15 +92,19 @@ def linking_pages(
     """
     if has_reverse_index(reader):
         rows = reader.rows(
-            "SELECT from_page_id, kind FROM links WHERE to_page_id = ?1 AND (?2 IS NULL OR last_run = ?2)", (page, run)
+            "SELECT l.from_page_id, l.kind FROM (SELECT ?1 AS target) one"
+            f" CROSS JOIN {reader.links_to('l', 'one.target')}"
+            f" WHERE (?2 IS NULL OR l.last_run = ?2){reader.ordered('l.from_page_id')}",
+            (page, run),
         )
         yield from ((number, kind) for number, kind in rows)
         return
     _mark_visited(reader)
     for source in [domain_id, *linking_domains(reader, domain_id)]:
         rows = reader.rows(
-            f"SELECT l.from_page_id, l.kind FROM temp.visited v CROSS JOIN links l ON l.id = {pair_sql('v.id', '?1')}"
-            " WHERE v.domain_id = ?2 AND (?3 IS NULL OR l.last_run = ?3) AND (?4 IS NULL OR v.depth <= ?4)",
+            f"SELECT l.from_page_id, l.kind FROM temp.visited v CROSS JOIN links l ON {link_between('l', 'v.id', '?1')}"
+            " WHERE v.domain_id = ?2 AND (?3 IS NULL OR l.last_run = ?3) AND (?4 IS NULL OR v.depth <= ?4)"
+            + reader.ordered("v.id"),
             (page, source, run, max_depth),
         )
         yield from ((number, kind) for number, kind in rows)

@@ -56,14 +56,16 @@ def shown_run(reader: MapReader, run: int | None) -> tuple[RunRow, bool]:
 
 def domains(reader: MapReader) -> dict[int, DomainRow]:
     """Every domain by its id."""
-    return {row[0]: DomainRow(*row) for row in reader.rows(f"SELECT {DOMAIN_COLUMNS} FROM domain_states")}
+    return {row[0]: DomainRow(*row) for row in reader.rows(f"SELECT {DOMAIN_COLUMNS} FROM domain_states ORDER BY id")}
 
 
 def breakers(reader: MapReader, run: int) -> dict[int, tuple[str, int, str]]:
     """By domain the state, changes and last words of the circuit breakers that moved in this run."""
     if not reader.has("breakers"):
         return {}
-    rows = reader.rows("SELECT id, state, changes, coalesce(detail, '') FROM breakers WHERE run = ?", (run,))
+    rows = reader.rows(
+        "SELECT id, state, changes, coalesce(detail, '') FROM breakers WHERE run = ? ORDER BY id", (run,)
+    )
     return {number: (state, changes, detail) for number, state, changes, detail in rows}
 
 
@@ -76,7 +78,7 @@ def page_counts(reader: MapReader, run: int) -> PageCounts:
     packed = reader.rows(
         f"SELECT ((domain_id << {_DOMAIN_SHIFT - _SLUG_SHIFT} | slug) << {_SLUG_SHIFT})"
         f" | (({_STATE_NUMBER}) << {_STATE_SHIFT}) | ifnull(depth + 1, 0)"
-        f" FROM (SELECT domain_id, state, depth, {_SLUG_NUMBER} AS slug FROM pages WHERE seen_run = ?)"
+        f" FROM (SELECT domain_id, state, depth, {_SLUG_NUMBER} AS slug FROM pages WHERE seen_run = ?) seen"
         " WHERE slug IS NOT NULL",
         (run,),
     )

@@ -61,13 +61,13 @@ def list_pages(
         rows = reader.all(
             f"SELECT {_columns(reader)} FROM ({window}) looked CROSS JOIN pages p ON p.id = looked.id"
             f" CROSS JOIN domain_states d ON d.id = p.domain_id WHERE p.seen_run = :run{_narrowing(filters, 'p.')}"
-            f"{_rest(filters)} LIMIT :limit",
+            f"{_rest(filters)}{reader.ordered('p.id')} LIMIT :limit",
             values,
         )
         found = [ListedPage(*row) for row in rows]
         if len(found) == limit:
             return found, found[-1].id
-        end = reader.first(f"SELECT max(id), count(*) FROM ({window})", values)
+        end = reader.first(f"SELECT max(id), count(*) FROM ({window}) looked", values)
         if end is None or end[1] < looked:
             return found, None
     return found, int(end[0]) if end else None
@@ -85,8 +85,11 @@ def _window(reader: MapReader, filters: PageFilters, looked: int) -> str:
         return f"SELECT id FROM pages WHERE id > :after {order}"
     if filters.state != "errors":
         return f"SELECT id FROM pages WHERE state = :state AND id > :after {order}"
-    each = (f"SELECT * FROM (SELECT id FROM pages WHERE state = '{state}' AND id > :after {order})" for state in ERRORS)
-    return f"SELECT id FROM ({' UNION ALL '.join(each)}) {order}"
+    each = (
+        f"SELECT * FROM (SELECT id FROM pages WHERE state = '{state}' AND id > :after {order}) s_{state}"
+        for state in ERRORS
+    )
+    return f"SELECT id FROM ({' UNION ALL '.join(each)}) each_state {order}"
 
 
 def pages_among(reader: MapReader, run: int, pages: list[int], filters: PageFilters) -> list[ListedPage]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crawler.database.ids import pair_id, pair_range, pairs_of
+from crawler.database.ids import links_of, pair_id
 from crawler.database.reader import MapReader
 from reporter.queries.link_texts import link_contexts
 from reporter.queries.one_page import has_reverse_index
@@ -43,7 +43,8 @@ def pages_of_domain(reader: MapReader, domain_id: int, run: int, most: int) -> t
         f"SELECT {_COLUMNS} FROM ("
         "  SELECT id FROM pages WHERE domain_id = ?1 AND seen_run = ?2"
         "  ORDER BY state <> 'processed', depth IS NULL, depth, id LIMIT ?3) chosen"
-        " CROSS JOIN pages p ON p.id = chosen.id CROSS JOIN domain_states d ON d.id = p.domain_id",
+        " CROSS JOIN pages p ON p.id = chosen.id CROSS JOIN domain_states d ON d.id = p.domain_id"
+        + reader.ordered("p.state <> 'processed', p.depth IS NULL, p.depth, p.id"),
         (domain_id, run, most),
     )
     return [NetworkPage(*row) for row in rows], total
@@ -58,12 +59,9 @@ def pages_by_id(reader: MapReader, pages: Iterable[int]) -> list[NetworkPage]:
 
 def linked_pages(reader: MapReader, page: int, run: int, most: int) -> tuple[list[int], int]:
     """At most so many pages that a page links or redirects to, and the number of all."""
-    low, high = pair_range(page)
-    total = reader.number("SELECT count(*) FROM links WHERE id BETWEEN ? AND ? AND last_run = ?", (low, high, run))
-    rows = reader.rows(
-        "SELECT to_page_id FROM links WHERE id BETWEEN ? AND ? AND last_run = ? ORDER BY id LIMIT ?",
-        (low, high, run, most),
-    )
+    of_run = f"FROM links WHERE {links_of('links', '?1')} AND last_run = ?2"
+    total = reader.number(f"SELECT count(*) {of_run}", (page, run))
+    rows = reader.rows(f"SELECT to_page_id {of_run} ORDER BY id LIMIT ?3", (page, run, most))
     return [target for (target,) in rows], total
 
 
@@ -73,8 +71,8 @@ def links_among(reader: MapReader, pages: Iterable[int], run: int, most: int) ->
     reader.note("CREATE TEMP TABLE among (id INTEGER PRIMARY KEY)")
     reader.note_many("INSERT INTO temp.among VALUES (?)", [(page,) for page in sorted(set(pages))])
     rows = reader.rows(
-        f"SELECT l.from_page_id, l.to_page_id FROM temp.among a CROSS JOIN links l ON l.id {pairs_of('a.id')}"
-        " WHERE l.last_run = ? AND l.to_page_id IN (SELECT id FROM temp.among) LIMIT ?",
+        f"SELECT l.from_page_id, l.to_page_id FROM temp.among a CROSS JOIN links l ON {links_of('l', 'a.id')}"
+        f" WHERE l.last_run = ? AND l.to_page_id IN (SELECT id FROM temp.among){reader.ordered('a.id, l.id')} LIMIT ?",
         (run, most),
     )
     return [(source, target) for source, target in rows]
@@ -84,15 +82,17 @@ def links_between(reader: MapReader, source: int, target: int, most: int) -> lis
     """At most so many page links from one domain to another, in any run. Reads the pages of the smaller domain."""
     if has_reverse_index(reader) and _pages(reader, target) < _pages(reader, source):
         path = (
-            "pages t CROSS JOIN links l ON l.to_page_id = t.id CROSS JOIN pages f ON f.id = l.from_page_id"
+            f"pages t CROSS JOIN {reader.links_to('l', 't.id')} CROSS JOIN pages f ON f.id = l.from_page_id"
             " WHERE t.domain_id = ?2 AND f.domain_id = ?1"
         )
     else:
         path = (
-            f"pages f CROSS JOIN links l ON l.id {pairs_of('f.id')} CROSS JOIN pages t ON t.id = l.to_page_id"
+            f"pages f CROSS JOIN links l ON {links_of('l', 'f.id')} CROSS JOIN pages t ON t.id = l.to_page_id"
             " WHERE f.domain_id = ?1 AND t.domain_id = ?2"
         )
-    rows = reader.all(f"SELECT f.id, t.id, f.url, t.url FROM {path} LIMIT ?3", (source, target, most))
+    rows = reader.all(
+        f"SELECT f.id, t.id, f.url, t.url FROM {path}{reader.ordered('f.id, t.id')} LIMIT ?3", (source, target, most)
+    )
     contexts = link_contexts(reader, ((a, b) for a, b, _, _ in rows))
     return [PageLink(one, other, contexts.get((a, b), ("",))[0]) for a, b, one, other in rows]
 

@@ -36,8 +36,8 @@ def type_counts(reader: MapReader, run: int) -> list[tuple[str | None, int, int]
     if not reader.has_column("pages", "page_type") or reader.first(has_types) is None:
         return []  # without a look at every page
     rows = reader.rows(
-        "SELECT page_type, sum(state = 'processed'), count(*) FROM pages WHERE seen_run = ? GROUP BY 1"
-        " ORDER BY page_type IS NULL, 3 DESC, 1",
+        "SELECT page_type, count(*) FILTER (WHERE state = 'processed'), count(*) FROM pages WHERE seen_run = ?"
+        " GROUP BY 1 ORDER BY page_type IS NULL, 3 DESC, 1",
         (run,),
     )
     found = [(name, crawled, known) for name, crawled, known in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawler.database.reader import MapReader
 
+_ALL = 1 << 62
 _REJECTED = "FROM pages WHERE validation IN ('hard', 'soft') AND visited_run = ?"
 _SLUG = "substr(rejection_reason, 1, instr(rejection_reason || ':', ':') - 1)"
 
@@ -29,5 +30,5 @@ def rejected_pages(reader: MapReader, run: int, limit: int | None) -> list[tuple
     if not reader.has_column("pages", "validation"):
         return []
     sql = f"SELECT url, validation, rejection_reason {_REJECTED} ORDER BY validation, {_SLUG}, url LIMIT ?"
-    rows = reader.rows(sql, (run, -1 if limit is None else limit))
+    rows = reader.rows(sql, (run, _ALL if limit is None else limit))
     return [(url, word, reason) for url, word, reason in rows]

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crawler.database.ids import pair_id, pair_range
+from crawler.database.ids import link_between, links_of
 from crawler.database.reader import MapReader
 
 
@@ -48,8 +48,8 @@ def page_count(reader: MapReader) -> int:
 def targets(reader: MapReader, page: int) -> dict[str, int]:
     """URL → hash of the pages that a page links or redirects to."""
     rows = reader.rows(
-        "SELECT t.url, t.url_hash FROM links l CROSS JOIN pages t ON t.id = l.to_page_id WHERE l.id BETWEEN ? AND ?",
-        pair_range(page),
+        f"SELECT t.url, t.url_hash FROM links l CROSS JOIN pages t ON t.id = l.to_page_id WHERE {links_of('l', '?1')}",
+        (page,),
     )
     return dict(rows)
 
@@ -90,8 +90,8 @@ class EarlierRuns:
         first, second = self._id(source), self._id(target)
         if first is None or second is None:
             return False
-        sql = "SELECT 1 FROM links WHERE id = ? AND discovered_run < ?"
-        return self._reader.first(sql, (pair_id(first, second), self._before)) is not None
+        sql = f"SELECT 1 FROM links WHERE {link_between('links', '?1', '?2')} AND discovered_run < ?3"
+        return self._reader.first(sql, (first, second, self._before)) is not None
 
     def has_domain(self, name: str) -> bool:
         return name in self._domains

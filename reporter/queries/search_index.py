@@ -12,18 +12,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 from crawler.database.map_errors import NotAMap
-from crawler.database.reader import MapReader, connect
+from crawler.database.reader import MapReader, connect, open_map
+from crawler.model.map_place import MapPlace
 
 SHORTEST = 3  # letters of a word that can be searched for
 _FORMAT = 1
+_WORDS_OF = "SELECT id, title, substr(url, 9)"
 _CHUNK = 20_000  # pages that are indexed in one statement
 _MOST_WORDS = 12
 
 
-def build_index(map_path: Path, target: Path, stamp: str, *, is_wanted: Callable[[], bool] = lambda: True) -> bool:
+def build_index(map_path: MapPlace, target: Path, stamp: str, *, is_wanted: Callable[[], bool] = lambda: True) -> bool:
     """Index the pages of a map in a new file, under a stamp that names the map's state.
 
     `is_wanted` is asked now and then. False: it was not, and there is no file.
@@ -37,23 +40,41 @@ def build_index(map_path: Path, target: Path, stamp: str, *, is_wanted: Callable
             "CREATE VIRTUAL TABLE page_words USING fts5"
             "(title, url, tokenize = 'trigram', content = '', detail = none, columnsize = 0)"
         )
-        db.execute("ATTACH ? AS map", (f"{map_path.absolute().as_uri()}?mode=ro",))
-        highest = db.execute("SELECT coalesce(max(id), 0) FROM map.pages").fetchone()[0]
-        db.execute("BEGIN")
-        for start in range(0, highest, _CHUNK):
-            if not is_wanted():
-                break
-            db.execute(  # every key begins with https://
-                "INSERT INTO page_words (rowid, title, url) SELECT id, title, substr(url, 9) FROM map.pages"
-                " WHERE id > ? AND id <= ?",
-                (start, start + _CHUNK),
-            )
-        else:
+        add = _add_from_file if isinstance(map_path, Path) else _add_from_engine
+        if add(db, map_path, is_wanted):
             db.execute("INSERT INTO made VALUES (?, ?)", (_FORMAT, stamp))
             db.execute("COMMIT")
             return True
     target.unlink(missing_ok=True)
     return False
+
+
+def _add_from_file(db: sqlite3.Connection, map_path: MapPlace, is_wanted: Callable[[], bool]) -> bool:
+    """Statement by statement, without a row in the interpreter. False: it is wanted no more."""
+    assert isinstance(map_path, Path)
+    db.execute("ATTACH ? AS map", (f"{map_path.absolute().as_uri()}?mode=ro",))
+    highest = db.execute("SELECT coalesce(max(id), 0) FROM map.pages").fetchone()[0]
+    db.execute("BEGIN")
+    for start in range(0, highest, _CHUNK):
+        if not is_wanted():
+            return False
+        db.execute(  # every key begins with https://
+            f"INSERT INTO page_words (rowid, title, url) {_WORDS_OF} FROM map.pages WHERE id > ? AND id <= ?",
+            (start, start + _CHUNK),
+        )
+    return True
+
+
+def _add_from_engine(db: sqlite3.Connection, place: MapPlace, is_wanted: Callable[[], bool]) -> bool:
+    """The same from a map that SQLite cannot read itself."""
+    db.execute("BEGIN")
+    with open_map(place) as reader:
+        rows = reader.rows(f"{_WORDS_OF} FROM pages ORDER BY id")
+        while chunk := list(islice(rows, _CHUNK)):
+            if not is_wanted():
+                return False
+            db.executemany("INSERT INTO page_words (rowid, title, url) VALUES (?, ?, ?)", chunk)
+    return True
 
 
 def stamp_of(index: Path) -> str | None:

@@ -36,7 +36,7 @@ def one_failed_page(reader: MapReader, run: int) -> str | None:
     """The URL of a page that failed in this run, as an example; None if none did."""
     row = reader.first(
         "SELECT url FROM pages WHERE seen_run = ?"
-        " AND state IN ('dead_link', 'unreachable', 'rate_limited', 'failed') LIMIT 1",
+        f" AND state IN ('dead_link', 'unreachable', 'rate_limited', 'failed'){reader.ordered('id')} LIMIT 1",
         (run,),
     )
     return None if row is None else str(row[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.database.reader import MapReader
 
-_CRAWLED = "coalesce(sum(p.state = 'processed' AND coalesce(p.validation, 'ok') = 'ok'), 0)"
+_CRAWLED = "count(*) FILTER (WHERE p.state = 'processed' AND coalesce(p.validation, 'ok') = 'ok')"
 
 
 def unlinked_pages(reader: MapReader, run: int) -> list[tuple[str, int, int, int | None]]:
@@ -34,8 +34,8 @@ def guessed_forms(reader: MapReader, run: int) -> list[tuple[str, str, int, str 
     if not reader.has("guesses"):
         return []
     parts = " UNION ALL ".join(
-        f"SELECT g.way, r.form, count(*), iif(r.ended_run = ?1, r.ended_by, NULL) FROM guesses g"
-        f" CROSS JOIN {table} r ON r.id = g.rule_id WHERE g.run = ?1 AND g.way = '{way}' GROUP BY r.id"
+        f"SELECT g.way, r.form, count(*), CASE WHEN r.ended_run = ?1 THEN r.ended_by END FROM guesses g"
+        f" CROSS JOIN {table} r ON r.id = g.rule_id WHERE g.run = ?1 AND g.way = '{way}' GROUP BY r.id, g.way"
         for table, way in (("pagination_rules", "speculated"), ("archive_rules", "archive"))
     )
     rows = reader.all(f"{parts} ORDER BY 3 DESC, 2", (run,))

@@ -28,6 +28,6 @@ def waiting_of_domain(reader: MapReader, domain: str) -> int:
     """Waiting pages of a domain, counted up to MOST_COUNTED."""
     return reader.number(
         "SELECT count(*) FROM (SELECT 1 FROM frontier WHERE domain_id = (SELECT id FROM domain_states WHERE domain = ?)"
-        f" LIMIT {MOST_COUNTED})",
+        f" LIMIT {MOST_COUNTED}) counted",
         (domain,),
     )

@@ -11,8 +11,7 @@ from reporter.queries.rows import PageRow
 _MOST_PAGES = 50_000  # that the search for a way looks at
 _LINKED_FROM = (
     "SELECT DISTINCT l.from_page_id, p.domain_id FROM json_each(?) wanted"
-    " CROSS JOIN links l INDEXED BY idx_links_to ON l.to_page_id = wanted.value"
-    " CROSS JOIN pages p ON p.id = l.from_page_id"
+    " CROSS JOIN {links} CROSS JOIN pages p ON p.id = l.from_page_id"
     f" WHERE l.last_run = ? AND l.kind <> {LINK_NOT_FOLLOWED} AND l.from_page_id <> l.to_page_id"
 )
 
@@ -43,7 +42,10 @@ def steps_inside(reader: MapReader, page: PageRow) -> int | None:
     while level and len(known) < _MOST_PAGES:
         if starts.intersection(level):
             return steps
-        found = reader.all(_LINKED_FROM, (orjson.dumps(level).decode(), page.seen_run))
+        found = reader.all(
+            _LINKED_FROM.format(links=reader.links_to("l", "wanted.value")),
+            (orjson.dumps(level).decode(), page.seen_run),
+        )
         if any(domain != page.domain_id for _, domain in found):
             return steps
         level = [number for number, _ in found if number not in known]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from crawler.database.reader import open_map
 from crawler.engine.place import place_of
+from crawler.model.map_place import EngineMap
 from crawler.model.settings import Config
 from reporter.figures import Figures
 from reporter.queries.seeds import one_failed_page
@@ -57,12 +58,11 @@ def close_run(
 
     Raises NoDatabase, NotAMap, NoSuchRun (no run has started yet) and NotWritten.
     """
-    with open_map(config.output.database_path) as reader:
+    with open_map(config.map_place) as reader:
         figures = survey_of(reader, None, in_full=is_summary_due)
         failed_url = one_failed_page(reader, figures.run.id)
     names = names_of(config, failed_url)
-    spools = ("engine", str(place_of(config.engine.url))) if config.engine.url else None
-    files = [("database", short(config.output.database_path)), spools or ("spools", short(config.workspace / "spool"))]
+    files = _files(config)
     summary = None
     if is_summary_due:
         written = write_summaries(config, figures, changes_of(config))
@@ -74,6 +74,13 @@ def close_run(
         summary = written.own if written.kept else written.summary
     lines = ending.ending_lines(figures, names, files, stopped_by)
     return Ending(tuple(lines), 1 if is_summary_due and not is_success(figures) else 0, summary)
+
+
+def _files(config: Config) -> list[tuple[str, str]]:
+    place = config.map_place
+    if isinstance(place, EngineMap):
+        return [("map", str(place)), ("engine", str(place_of(config.engine.url)))]
+    return [("database", short(place)), ("spools", short(config.workspace / "spool"))]
 
 
 def write_summaries(config: Config, figures: Figures, changes: str = "") -> Written:

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from crawler.model.errors import SumiError
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import EntryNote
 from crawler.workspace.atomic import write_atomically
 from reporter.summary import markdown
@@ -28,7 +29,7 @@ class NotWritten(SumiError):
 
 
 def write_summary(
-    database: Path, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = ""
+    database: MapPlace, path: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = ""
 ) -> None:
     """Write the summary of the run that the map shows (of `run`, if that is it) to `path`."""
     write_text(Path(path), render(database, run=run, notes=notes, changes=changes))
@@ -43,9 +44,9 @@ def write_text(path: Path, text: str) -> None:
         raise NotWritten(f"cannot write the summary {path}: {problem.strerror}") from None
 
 
-def render(database: Path, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = "") -> str:
+def render(database: MapPlace, *, run: int | None = None, notes: Sequence[EntryNote] = (), changes: str = "") -> str:
     """The summary as text. `changes` is its section about an earlier run, as Markdown."""
-    return markdown.summary(survey(database, run), version(), quoted(Path(database).name), notes, changes)
+    return markdown.summary(survey(database, run), version(), quoted(database.name), notes, changes)
 
 
 def version() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from crawler.config.curation import Decision
 from crawler.config.load import load
 from crawler.database.completed_map import ShownMap, shown_map
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from crawler.workspace.door import Workspace
 from crawler.workspace.opening import open_workspace
@@ -107,8 +108,8 @@ class Face:
         return self._config
 
     @property
-    def database(self) -> Path:
-        return self.first_config.output.database_path
+    def database(self) -> MapPlace:
+        return self.first_config.map_place
 
     def shown(self) -> ShownMap:
         """The map that people see: the last completed run's while another one is under way."""

@@ -8,7 +8,7 @@ import msgspec
 from sse_starlette import EventSourceResponse
 from starlette.responses import HTMLResponse, Response
 
-from crawler.database.map_errors import MapError
+from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.reader import open_map
 from reporter.queries.search_index import map_stamp
 from reporter.web.face import Face
@@ -24,13 +24,14 @@ _TELL_ALIVE = 15  # seconds between comments that keep a quiet stream open
 
 def health(call: Call) -> Answer:
     """Is the server up, and can it read the workspace and the map? 503: there is a map that cannot be read."""
-    is_map_there = call.face.database.is_file()
-    if is_map_there:
-        try:
-            with open_map(call.face.database, patience=_HEALTH_PATIENCE) as reader:
-                map_stamp(reader)
-        except MapError:  # its words name files of this machine, and anybody may ask
-            raise Problem(503, "map-away", "the map cannot be read now", retry_after=5) from None
+    is_map_there = True
+    try:
+        with open_map(call.face.database, patience=_HEALTH_PATIENCE) as reader:
+            map_stamp(reader)
+    except NoDatabase:
+        is_map_there = False
+    except MapError:  # its words name files of this machine, and anybody may ask
+        raise Problem(503, "map-away", "the map cannot be read now", retry_after=5) from None
     return Answer(
         {
             "status": "ok",

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from crawler.config.checks import Bad, domain_pattern
 from crawler.database.map_errors import NoSuchRun
+from crawler.database.presence import is_there
 from crawler.database.reader import open_map
 from crawler.database.run_log import recorded_runs
 from crawler.model.shown_text import unicode_domain
@@ -292,7 +293,7 @@ def explain(call: Call) -> Answer:
 
 
 def _chosen_or_none(face: Face, run: int | None) -> ChosenMap | None:
-    return chosen(face, run) if face.database.exists() or run is not None else None
+    return chosen(face, run) if is_there(face.database) or run is not None else None
 
 
 # -- candidates --------------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.database.completed_map import copy_path
+from crawler.database.completed_map import copy_place
+from crawler.database.ingest_progress import spool_positions
 from crawler.database.reader import open_map
 from crawler.database.run_log import recorded_runs
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from reporter.queries.search_index import map_stamp
 from reporter.web.face import Face
@@ -21,7 +23,7 @@ class ChosenMap:
     the next run begins, when it becomes a copy.
     """
 
-    path: Path
+    path: MapPlace
     key: str
     stamp: str
     run: int
@@ -47,11 +49,18 @@ def chosen(face: Face, run: int | None = None) -> ChosenMap:
     number, _, status = [*stamp.split(" "), "", "", ""][:3]
     is_completed = status == "completed"
     if not is_completed:  # it changes with every batch of the ingest
-        found_at = path.with_name(path.name + "-wal")
-        stamp += f" {found_at.stat().st_mtime_ns if found_at.exists() else 0}"
-    is_shown = is_completed and path in (face.database, copy_path(face.database))
+        stamp += f" {_last_change(path)}"
+    is_shown = is_completed and path in (face.database, copy_place(face.database))
     key = f"{'completed' if is_shown else path} {number}"
     return ChosenMap(path, key, f"{key} {stamp}", int(number or 0), is_completed, config, note)
+
+
+def _last_change(path: MapPlace) -> int:
+    """Another number after every batch of the ingest."""
+    if not isinstance(path, Path):
+        return sum(cursor.segment + cursor.offset for cursor in (spool_positions(path) or {}).values())
+    found_at = path.with_name(path.name + "-wal")
+    return found_at.stat().st_mtime_ns if found_at.exists() else 0
 
 
 def _map_of_run(face: Face, config: Config, run: int, started: str) -> Path:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from crawler.model.map_place import MapPlace
 from reporter.map.layout_file import face_folder
 from reporter.queries.search_index import SHORTEST, build_index, candidate_pages, stamp_of, words_of
 from reporter.web.problems import Problem
@@ -20,7 +21,7 @@ log = logging.getLogger("sumi.web")
 class PageSearch:
     """The index of one database. A question that comes too early is told to come again."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: MapPlace) -> None:
         self._folder = face_folder(database)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -31,7 +32,7 @@ class PageSearch:
     def path(self) -> Path:
         return self._folder / "search.db"
 
-    def prepare(self, map_path: Path, stamp: str) -> bool:
+    def prepare(self, map_path: MapPlace, stamp: str) -> bool:
         """Is there an index under this stamp? If not, begin to make it, unless one is being made."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
@@ -47,7 +48,7 @@ class PageSearch:
         """Could no index be made under this stamp?"""
         return self._failed == stamp
 
-    def candidates(self, map_path: Path, stamp: str, text: str, after: int = 0) -> tuple[list[str], Iterator[int]]:
+    def candidates(self, map_path: MapPlace, stamp: str, text: str, after: int = 0) -> tuple[list[str], Iterator[int]]:
         """The words of a question, and the pages that may have them all. Raises Problem.
 
         The caller asks each page by `search_index.has_words`.
@@ -72,7 +73,7 @@ class PageSearch:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _make(self, map_path: Path, stamp: str) -> None:
+    def _make(self, map_path: MapPlace, stamp: str) -> None:
         new = self._folder / "search.new.db"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from crawler.schedule.page_guesses import PageGuesses
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import Cursor
 from ingest.apply import MapUpdater
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 from tests.ingest.terrains import AT
 
 

@@ -22,7 +22,7 @@ from crawler.model.settings import (
 )
 from crawler.rules.page_rules import CapUnit, rule_text
 from ingest.apply import MapUpdater
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 AT = "2026-01-01T00:00:00.000Z"
 HOSTS = ["qa.test", "qb.test", "sub.qb.test", "bad.test", "x.stub.test", "one.test", "two.test"]
@@ -357,7 +357,7 @@ def ingest_all(
     config: Config, results: list[Result], batch: int = 3, *, started: bool = True, forgetful: bool = False
 ) -> Path:
     """A database built from these results in this order; `forgetful`: by a new process for every batch."""
-    store = Store(config.output.database_path, config)
+    store = Store(config.map_place, config)
     updater = MapUpdater(config, store)
     everything: list[Result] = [RunEvent(1, AT, "started"), *results] if started else results
     for start in range(0, len(everything), batch):
@@ -365,7 +365,7 @@ def ingest_all(
         updater.commit()
         if forgetful:
             store.close()
-            store = Store(config.output.database_path, config)
+            store = Store(config.map_place, config)
             updater = MapUpdater(config, store)
     store.close()
     return config.output.database_path

@@ -19,7 +19,7 @@ from crawler.database.reader import open_map
 from crawler.model.records import PageResult, Result, RunEvent, SitemapResult, changed, dump
 from crawler.model.settings import DAY, Config, RevisitSettings
 from ingest.apply import MapUpdater
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 from tests.ingest.terrains import AT, config, ingest_all, read_database, read_plainly, results_of, terrains
 
 LATER = "2026-01-02T00:00:00.000Z"  # a day after AT: nothing is due

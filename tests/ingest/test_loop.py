@@ -22,8 +22,8 @@ from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, Writer, end_of, segment_path, segments
 from ingest.loop import Ingest, gathering_time, let_gather, run_ingest
 from ingest.replay import replay
-from ingest.sqlite import domain_sums as sums
-from ingest.sqlite.store import Store
+from ingest.writing import domain_sums as sums
+from ingest.writing.store import Store
 from tests.ingest.terrains import AT, Terrain, domain, ingest_all, read_database, read_plainly, results_of
 
 LATER = "2026-01-02T00:00:00.000Z"

@@ -17,7 +17,7 @@ from crawler.model.records import RunEvent
 from crawler.model.settings import CapRule, Config, PageTypeRule, QualityEntry, ScopeSettings
 from ingest.replay import replay
 from ingest.rule_changes import can_differ, changed_rules
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 from tests.ingest.terrains import AT, Terrain, config, read_plainly, results_of, terrains
 from tests.ingest.test_loop import begun, drain, results, start, write
 

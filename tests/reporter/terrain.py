@@ -11,7 +11,7 @@ from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIR
 from crawler.model.settings import Config, QualityEntry
 from crawler.model.urls import domain_of, hash64
 from crawler.rules.lists import matches
-from ingest.sqlite.schema import READING_INDEXES, READING_VIEWS, TABLES
+from ingest.writing.schema import READING_INDEXES, READING_VIEWS, TABLES
 
 FOLLOWED, NOT_FOLLOWED, REDIRECT = LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 

@@ -20,7 +20,7 @@ from crawler.model.settings import Config, CrawlerSettings, OutputSettings, Qual
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, segment_path
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 def test_changed_settings_are_named(config: Config) -> None:

@@ -13,7 +13,7 @@ from crawler.database.frontier import _DOMAINS, _WINDOW, Frontier, Waiting
 from crawler.model.records import Job
 from crawler.model.urls import hash64
 from crawler.workspace.log import Cursor
-from ingest.sqlite.schema import TABLES
+from ingest.writing.schema import TABLES
 
 
 class WrittenMap:

@@ -8,8 +8,9 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -20,27 +21,42 @@ from crawler.database.frontier import Frontier
 from crawler.database.ingest_progress import closed_domains, spool_positions
 from crawler.database.live_map import LiveMap
 from crawler.database.map_errors import MapAway, MapError, NoDatabase, NotAMap
+from crawler.database.map_session import MapSession
+from crawler.database.presence import is_there
 from crawler.database.reader import open_map
+from crawler.model.map_place import EngineMap, MapPlace
 from crawler.model.settings import Config, OutputSettings
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.log import Cursor
-from ingest.sqlite.schema import TABLES
+from ingest.postgres.map_tables import all_tables
+from ingest.writing.schema import TABLES
+from tests.postgres_server import own_database
 
 ODD_NAMES = ("a#b.db", "a?b.db", "a%20b.db", "a b.db", "ä&mode=rwc.db", "-x.db", "a;b'c\".db", "%.db")
 NOBODY = 65534
+_NUMBERS = count(1)
 
 
 class Maps(Protocol):
     """What a test needs of an implementation, from the writing side."""
 
-    def make(self, path: Path, name: str = "first") -> None: ...
-    def add_run(self, path: Path, run: int) -> None: ...
-    def set_version(self, path: Path, version: str | None) -> None: ...
-    def make_foreign(self, path: Path) -> None: ...
+    def place(self, folder: Path) -> MapPlace: ...
+    def make(self, path: Any, name: str = "first") -> None: ...
+    def add_run(self, path: Any, run: int) -> None: ...
+    def set_version(self, path: Any, version: str | None) -> None: ...
+    def make_foreign(self, path: Any) -> None: ...
+    def content(self, path: Any) -> object: ...
 
 
 class SqliteMaps:
+    def place(self, folder: Path) -> MapPlace:
+        return folder / "map.db"
+
+    def content(self, path: Path) -> object:
+        return path.read_bytes()
+
     def make(self, path: Path, name: str = "first") -> None:
+        path.unlink(missing_ok=True)
         with closing(sqlite3.connect(path)) as db:
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(TABLES)
@@ -71,10 +87,54 @@ class SqliteMaps:
             db.commit()
 
 
-@pytest.fixture(params=[SqliteMaps], ids=["sqlite"])
-def maps(request: pytest.FixtureRequest) -> Maps:
-    made: Maps = request.param()
-    return made
+class PostgresMaps:
+    """Each map is a schema of one database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def place(self, folder: Path) -> MapPlace:
+        return EngineMap(self.url, f"map_{next(_NUMBERS)}")
+
+    def content(self, path: EngineMap) -> object:
+        return self._do(path, "SELECT id, domain, class FROM domain_states").fetchall()
+
+    def make(self, path: EngineMap, name: str = "first") -> None:
+        self._do(path, f"DROP SCHEMA IF EXISTS {path.schema} CASCADE; CREATE SCHEMA {path.schema}; {all_tables()}")
+        self._do(path, f"INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}'), ('map_id', '{name}')")
+        self._do(path, "INSERT INTO spool_positions VALUES ('fetcher-1', 2, 30)")
+        sql = "INSERT INTO domain_states (domain, class, run, closed_reason) VALUES"
+        self._do(path, f"{sql} ('a.test', 'discovered', 1, 'rate-limited')")
+
+    def add_run(self, path: EngineMap, run: int) -> None:
+        self._do(path, f"INSERT INTO runs VALUES ({run}, '', NULL, '', 'running')")
+
+    def set_version(self, path: EngineMap, version: str | None) -> None:
+        self._do(path, "DELETE FROM meta WHERE name = 'schema_version'")
+        if version is not None:
+            self._do(path, f"INSERT INTO meta VALUES ('schema_version', '{version}')")
+
+    def make_foreign(self, path: EngineMap) -> None:
+        self._do(path, f"CREATE SCHEMA {path.schema}; CREATE TABLE {path.schema}.other (x int)")
+
+    def _do(self, path: EngineMap, sql: str) -> Any:
+        session = MapSession(path, "test")
+        try:
+            return session.plain(sql)
+        finally:
+            session.close()
+
+
+@pytest.fixture(scope="module")
+def engine_url() -> Iterator[str]:
+    with own_database() as url:
+        yield url
+
+
+@pytest.fixture
+def maps() -> Maps:
+    """Of files: for tests that are about files."""
+    return SqliteMaps()
 
 
 @pytest.fixture
@@ -83,7 +143,20 @@ def path(tmp_path: Path, maps: Maps) -> Path:
     return tmp_path / "map.db"
 
 
-def count_runs(path: Path) -> int:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def every(request: pytest.FixtureRequest) -> Maps:
+    """Every implementation."""
+    return SqliteMaps() if request.param == "sqlite" else PostgresMaps(request.getfixturevalue("engine_url"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, every: Maps) -> MapPlace:
+    made = every.place(tmp_path)
+    every.make(made)
+    return made
+
+
+def count_runs(path: MapPlace) -> int:
     with open_map(path) as reader:
         return reader.number("SELECT count(*) FROM runs")
 
@@ -91,44 +164,44 @@ def count_runs(path: Path) -> int:
 # -- one snapshot -----------------------------------------------------------------------------------
 
 
-def test_all_answers_of_a_reader_are_of_one_moment(path: Path, maps: Maps) -> None:
-    with open_map(path) as reader:
+def test_all_answers_of_a_reader_are_of_one_moment(place: MapPlace, every: Maps) -> None:
+    with open_map(place) as reader:
         before = reader.number("SELECT count(*) FROM runs")
-        maps.add_run(path, 1)
+        every.add_run(place, 1)
         assert reader.number("SELECT count(*) FROM runs") == before == 0
-    assert count_runs(path) == 1
+    assert count_runs(place) == 1
 
 
-def test_the_moment_is_that_of_opening_not_of_the_first_question(path: Path, maps: Maps) -> None:
-    with open_map(path) as reader:
-        maps.add_run(path, 1)
+def test_the_moment_is_that_of_opening_not_of_the_first_question(place: MapPlace, every: Maps) -> None:
+    with open_map(place) as reader:
+        every.add_run(place, 1)
         assert reader.number("SELECT count(*) FROM runs") == 0
 
 
-def test_a_live_map_sees_every_commit(path: Path, maps: Maps) -> None:
-    live = Frontier(path)
+def test_a_live_map_sees_every_commit(place: MapPlace, every: Maps) -> None:
+    live = Frontier(place)
     live.open()
     assert live.last_run() is None
-    maps.add_run(path, 1)
+    every.add_run(place, 1)
     assert live.last_run() == (1, "running")
     live.close()
 
 
-def test_nothing_can_be_written_through_the_door(path: Path) -> None:
-    before = path.read_bytes()
-    with pytest.raises(MapError), open_map(path) as reader:
+def test_nothing_can_be_written_through_the_door(place: MapPlace, every: Maps) -> None:
+    before = every.content(place)
+    with pytest.raises(MapError), open_map(place) as reader:
         reader.note("DELETE FROM domain_states")
-    live = LiveMap(path)
+    live = LiveMap(place)
     live.open()
     with pytest.raises(MapAway):
         live.ask("DELETE FROM domain_states")
     live.close()
-    assert path.read_bytes() == before
+    assert every.content(place) == before
 
 
-def test_notes_of_a_reader_are_its_own(path: Path) -> None:
-    with open_map(path) as reader, open_map(path) as other:
-        reader.note("CREATE TEMP TABLE mine (x)")
+def test_notes_of_a_reader_are_its_own(place: MapPlace) -> None:
+    with open_map(place) as reader, open_map(place) as other:
+        reader.note("CREATE TEMP TABLE mine (x INTEGER)")
         reader.note_many("INSERT INTO temp.mine VALUES (?)", [(1,), (2,)])
         assert reader.has_note("mine")
         assert not other.has_note("mine")
@@ -166,16 +239,52 @@ def test_a_file_of_something_else_is_no_map(tmp_path: Path, content: bytes) -> N
     assert spool_positions(path) is None
 
 
-def test_a_database_of_another_program_is_no_map(tmp_path: Path, maps: Maps) -> None:
-    maps.make_foreign(tmp_path / "other.db")
+def test_a_database_of_another_program_is_no_map(tmp_path: Path, every: Maps) -> None:
+    other = every.place(tmp_path)
+    every.make_foreign(other)
     with pytest.raises(NotAMap, match="none of the tables"):
-        count_runs(tmp_path / "other.db")
+        count_runs(other)
     with pytest.raises(MapAway, match="none of the tables"):
-        LiveMap(tmp_path / "other.db").open()
+        LiveMap(other).open()
 
 
-def test_a_map_that_breaks_while_it_is_read_is_no_map(path: Path) -> None:
-    with pytest.raises(NotAMap), open_map(path) as reader:
+def test_a_map_that_is_not_there_is_said_to_be_missing(tmp_path: Path, every: Maps) -> None:
+    nothing = every.place(tmp_path)
+    with pytest.raises(NoDatabase, match="there is no"):
+        count_runs(nothing)
+    with pytest.raises(MapAway):
+        LiveMap(nothing).open()
+    assert spool_positions(nothing) is None
+    assert not is_there(nothing)
+
+
+def test_questions_that_need_no_snapshot_are_answered(place: MapPlace, every: Maps) -> None:
+    assert spool_positions(place) == {"fetcher-1": Cursor(2, 30)}
+    assert closed_domains(place, 1) == (1, [("a.test", "rate-limited")])
+    live = Frontier(place)
+    live.open()
+    assert not live.has_been_replaced()
+    assert (live.is_empty(), live.domains(), live.taken_orders()) == (True, [], set())
+    every.make(place, "second")
+    assert live.has_been_replaced()
+    live.close()
+
+
+def test_a_long_answer_is_read_while_other_questions_are_asked(place: MapPlace, every: Maps) -> None:
+    for run in range(1, 4):
+        every.add_run(place, run)
+    with open_map(place) as reader:
+        rows = reader.rows("SELECT id FROM runs ORDER BY id")
+        assert next(rows) == (1,)
+        assert reader.number("SELECT count(*) FROM runs WHERE id > ?", (1,)) == 2
+        assert list(rows) == [(2,), (3,)]
+        names, found = reader.named_rows("SELECT id AS number, status FROM runs WHERE id = :id", {"id": 2})
+        assert (names, list(found)) == (("number", "status"), [(2, "running")])
+        assert reader.has_column("runs", "status") and not reader.has_column("runs", "colour")
+
+
+def test_a_map_that_breaks_while_it_is_read_is_no_map(place: MapPlace) -> None:
+    with pytest.raises(NotAMap), open_map(place) as reader:
         reader.all("SELECT * FROM no_such_table")
 
 
@@ -198,13 +307,13 @@ def test_every_format_from_the_oldest_readable_one_is_read(path: Path, maps: Map
         (None, "its schema version is missing"),
     ],
 )
-def test_another_format_is_refused_with_advice(path: Path, maps: Maps, version: str | None, advice: str) -> None:
-    maps.set_version(path, version)
+def test_another_format_is_refused_with_advice(place: MapPlace, every: Maps, version: str | None, advice: str) -> None:
+    every.set_version(place, version)
     for ask in (digest, count_runs):
         with pytest.raises(NotAMap, match=advice):
-            ask(path)
+            ask(place)
     with pytest.raises(MapAway, match=advice):
-        LiveMap(path).open()
+        LiveMap(place).open()
 
 
 # -- a live map that goes away ----------------------------------------------------------------------
@@ -232,8 +341,8 @@ def test_a_file_that_vanished_has_been_replaced(path: Path) -> None:
     live.close()
 
 
-def test_a_map_that_is_not_open_is_away(path: Path) -> None:
-    live = LiveMap(path)
+def test_a_map_that_is_not_open_is_away(place: MapPlace) -> None:
+    live = LiveMap(place)
     assert not live.is_open
     with pytest.raises(MapAway):
         live.meta("map_id")
@@ -244,9 +353,9 @@ def test_a_map_that_is_not_open_is_away(path: Path) -> None:
         live.meta("map_id")
 
 
-def test_an_open_that_fails_leaves_nothing_open(path: Path, maps: Maps) -> None:
-    maps.set_version(path, None)
-    live = LiveMap(path)
+def test_an_open_that_fails_leaves_nothing_open(place: MapPlace, every: Maps) -> None:
+    every.set_version(place, None)
+    live = LiveMap(place)
     with pytest.raises(MapAway):
         live.open()
     assert not live.is_open

@@ -10,7 +10,7 @@ import orjson
 from crawler.database.format import SCHEMA_VERSION
 from crawler.observe.status import Status
 from crawler.workspace.files.file_workspace import FileWorkspace
-from ingest.sqlite.schema import TABLES
+from ingest.writing.schema import TABLES
 
 
 def test_status_in_words_fits_the_columns_that_there_are_and_is_whole_in_a_pipe(workspace: FileWorkspace) -> None:

@@ -12,7 +12,7 @@ from crawler.schedule.scheduler import Scheduler
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, Writer
 from crawler.workspace.log import Cursor
-from ingest.sqlite.schema import TABLES
+from ingest.writing.schema import TABLES
 
 
 class Map:

@@ -10,7 +10,7 @@ from crawler.supervise.progress import has_unapplied_results, stage_progress
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer
 from crawler.workspace.log import Cursor
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 
 
 def set_position(config: Config, cursor: Cursor) -> None:

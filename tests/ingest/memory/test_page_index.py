@@ -19,9 +19,9 @@ from ingest.memory import page_index as room
 from ingest.memory.page_index import QUEUED, UNSEEN, PageIndex
 from ingest.rules.depth import Distances
 from ingest.rules.page_state import priority
-from ingest.sqlite import depth_writer
-from ingest.sqlite import store as store_room
-from ingest.sqlite.store import Store
+from ingest.writing import depth_writer
+from ingest.writing import store as store_room
+from ingest.writing.store import Store
 from tests.ingest.terrains import AT, config, ingest_all, read_database, read_plainly, results_of, terrains
 
 _SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -11,7 +11,7 @@ import pytest
 from crawler.model.settings import Config
 from ingest.sqlite import checkpoint
 from ingest.sqlite.checkpoint import Checkpoints
-from ingest.sqlite.store import Store
+from ingest.writing.store import Store
 from tests.ingest.terrains import ingest_all, read_database, read_plainly, results_of
 from tests.ingest.test_loop import web
 

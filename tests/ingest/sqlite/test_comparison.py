@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crawler.model.settings import Config
-from ingest.sqlite.comparison import Difference
-from ingest.sqlite.store import Store
+from ingest.writing.engine import Difference
+from ingest.writing.store import Store
 from tests.ingest.terrains import config, ingest_all, read_plainly, results_of
 from tests.ingest.test_loop import web
 

@@ -17,7 +17,8 @@ from crawler.database.digest import digest
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
 from ingest.sqlite import completed_copy
-from ingest.sqlite.completed_copy import CopyNotMade, keep_copy
+from ingest.sqlite.completed_copy import keep_copy
+from ingest.writing.engine import CopyNotMade
 from tests.ingest.terrains import AT
 from tests.ingest.test_loop import LATER, begun, drain, results, write
 from tests.places import ROOT
