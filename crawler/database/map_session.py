@@ -6,7 +6,7 @@ text: U+FFFD stands in its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -81,11 +81,19 @@ class MapSession:
         cursor.itersize = _STREAMED
         try:
             with engine_faults():
-                cursor.execute(said.sql, said.values(parameters))
+                cursor.execute(*self._for_cursor(said.sql, said.values(parameters)))
         except EngineFault:
             self._end_stream(cursor, is_own)
             raise
         return tuple(column[0] for column in cursor.description or ()), self._rows_of(cursor, is_own)
+
+    def _for_cursor(self, sql: str, values: Parameters) -> tuple[Any, Parameters | None]:
+        """PostgreSQL cannot tell the type of a NULL that is bound to a cursor: psycopg writes the values out then."""
+        import psycopg
+
+        if None not in (values.values() if isinstance(values, Mapping) else values):
+            return sql, values
+        return psycopg.ClientCursor(self.connection).mogrify(sql, values), None
 
     def _rows_of(self, cursor: Any, is_own: bool) -> Iterator[tuple[Any, ...]]:
         try:

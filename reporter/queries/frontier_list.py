@@ -37,8 +37,9 @@ def waiting_pages(reader: MapReader, domain_id: int | None, after: int, limit: i
     # The rows first, then their pages: a domain may have a million.
     some = f"SELECT id FROM frontier WHERE id > :after{where} ORDER BY id LIMIT :limit"
     rows = reader.rows(
-        f"SELECT f.id, p.url, p.domain, f.priority, f.added_at FROM ({some}) some"
-        " CROSS JOIN frontier f ON f.id = some.id CROSS JOIN pages p ON p.id = f.page_id",
+        f"SELECT f.id, p.url, p.domain, f.priority, f.added_at FROM ({some}) next_ones"
+        " CROSS JOIN frontier f ON f.id = next_ones.id CROSS JOIN pages p ON p.id = f.page_id"
+        f"{reader.ordered('f.id')}",
         {"after": after, "domain": domain_id, "limit": limit},
     )
     return [WaitingPage(*row) for row in rows]
