@@ -170,7 +170,9 @@ _command(
     short_help="Show what each part takes on disk.",
     epilog="\b\nExample:\n  sumi-ripple storage my.toml",
 )(keeping_commands.storage)
-app.add_typer(engine_commands.engine_commands, short_help="PostgreSQL for many machines: init, check, stats.")
+app.add_typer(
+    engine_commands.engine_commands, short_help="PostgreSQL for many machines: init, check, stats, import, export."
+)
 app.add_typer(store_commands.store_commands, short_help="The stored pages: cat, stats, verify, forget, pack.")
 _command(
     short_help="Remove what is older than [retention] allows.",

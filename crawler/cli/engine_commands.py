@@ -1,23 +1,25 @@
-"""The commands over the engine: init, check, stats. docs/scale.md tells more."""
+"""The commands over the engine: init, check, stats, import, export. docs/scale.md tells more."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crawler.cli.help_format import PlainCommand
-from crawler.cli.options import ConfigArgument, JsonOption, load_config, show
+from crawler.cli.options import ConfigArgument, JsonOption, WorkspaceOption, load_config, show
 from crawler.model.errors import SumiError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import psycopg
 
     from crawler.engine.schemas import Schema
+    from crawler.model.settings import Config
+    from crawler.workspace.postgres.workspace_transfer import Transferred
 
 engine_commands = typer.Typer(
     name="engine",
@@ -34,13 +36,18 @@ def _schemas() -> tuple[Schema, ...]:
     return (WORKSPACE,)
 
 
+def _with_engine(path: Path, workspace: Path | None) -> Config:
+    config = load_config(path, workspace)
+    if not config.engine.url:
+        raise UsageError(f'{path} names no engine; add [engine] with url = "postgresql://user@host/database"')
+    return config
+
+
 @contextmanager
 def _connected(path: Path) -> Iterator[psycopg.Connection[Any]]:
     from crawler.engine.engine_connection import connect
 
-    config = load_config(path)
-    if not config.engine.url:
-        raise UsageError(f'{path} names no engine; add [engine] with url = "postgresql://user@host/database"')
+    config = _with_engine(path, None)
     with connect(config.engine.url, "command") as connection:
         yield connection
 
@@ -85,6 +92,57 @@ def check(config: ConfigArgument) -> None:
             show(f"Caution      {caution}")
         if problems or facts.is_standby:
             raise SumiError("; ".join(problems) or "the engine is a standby")
+
+
+@engine_commands.command("import", cls=PlainCommand)
+def import_workspace(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
+    """Take a workspace of files into the engine, which must be empty. The files stay as they are.
+
+    A map in the engine is made from the results by the next crawl or ingest.
+    """
+    from crawler.workspace.files.file_workspace import FileWorkspace
+    from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+    from crawler.workspace.postgres.workspace_transfer import import_files
+
+    loaded = _with_engine(config, workspace)
+    source = FileWorkspace(loaded.workspace)
+    if not source.results.writers():
+        raise UsageError(f"there is nothing to import: no results in {loaded.workspace}")
+    target = EngineWorkspace(loaded.workspace, loaded.engine.url)
+    try:
+        _say_moved(import_files(source, target), "the engine")
+    finally:
+        target.close()
+
+
+@engine_commands.command("export", cls=PlainCommand)
+def export_workspace(
+    config: ConfigArgument,
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="A new or empty folder.", show_default=False)],
+) -> None:
+    """Bring the workspace of the engine into a folder of files. The engine stays as it is.
+
+    A map of it is made with: sumi-ripple replay, under a config without [engine] that names the folder.
+    """
+    from crawler.workspace.files.file_workspace import FileWorkspace
+    from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+    from crawler.workspace.postgres.workspace_transfer import export_files
+
+    loaded = _with_engine(config, None)
+    source = EngineWorkspace(loaded.workspace, loaded.engine.url)
+    try:
+        _say_moved(export_files(source, FileWorkspace(into.absolute())), str(into))
+    finally:
+        source.close()
+
+
+def _say_moved(moved: Transferred, where: str) -> None:
+    from crawler.model.shown_text import counted
+
+    show(
+        f"{counted(moved.lines, 'line')} of {counted(moved.logs, 'result log')}, {counted(moved.domains, 'gate')} and "
+        f"{counted(moved.documents, 'document')} are in {where}. Every domain waits its delay first."
+    )
 
 
 @engine_commands.command("stats", cls=PlainCommand)
