@@ -187,6 +187,8 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
     for path in (*PLAIN[3:], "/nofollow"):
         assert second[path].hrefs == first[path].hrefs and second[path].stored, "a result needs no earlier line"
         assert (second[path].title, second[path].content_hash) == (first[path].title, first[path].content_hash)
+    kept_not = second["/noarchive"]
+    assert kept_not.noarchive and not kept_not.stored and not store.has(kept_not.content_hash or ""), "hashed, not kept"
     assert verify(config).is_sound, "the damaged page was put anew, and the missing one"
 
     crawl_quickly(paths[kept])
