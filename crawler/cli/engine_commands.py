@@ -11,6 +11,7 @@ import typer
 from crawler.cli.help_format import PlainCommand
 from crawler.cli.options import ConfigArgument, JsonOption, WorkspaceOption, load_config, show
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.map_place import MapPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +97,7 @@ def check(config: ConfigArgument) -> None:
 
 @engine_commands.command("import", cls=PlainCommand)
 def import_workspace(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
-    """Take a workspace of files into the engine, which must be empty. The files stay as they are.
-
-    A map in the engine is made from the results by the next crawl or ingest.
-    """
+    """Take a workspace of files and its map into the engine, which must be empty. The files stay as they are."""
     from crawler.workspace.files.file_workspace import FileWorkspace
     from crawler.workspace.postgres.engine_workspace import EngineWorkspace
     from crawler.workspace.postgres.workspace_transfer import import_files
@@ -108,11 +106,13 @@ def import_workspace(config: ConfigArgument, workspace: WorkspaceOption = None) 
     source = FileWorkspace(loaded.workspace)
     if not source.results.writers():
         raise UsageError(f"there is nothing to import: no results in {loaded.workspace}")
+    _require_no_map(loaded.map_place)
     target = EngineWorkspace(loaded.workspace, loaded.engine.url)
     try:
         _say_moved(import_files(source, target), "the engine")
     finally:
         target.close()
+    _copy_map(loaded.output.database_path, loaded.map_place)
 
 
 @engine_commands.command("export", cls=PlainCommand)
@@ -120,9 +120,9 @@ def export_workspace(
     config: ConfigArgument,
     into: Annotated[Path, typer.Option("--into", metavar="DIR", help="A new or empty folder.", show_default=False)],
 ) -> None:
-    """Bring the workspace of the engine into a folder of files. The engine stays as it is.
+    """Bring the workspace and the map of the engine into a folder of files. The engine stays as it is.
 
-    A map of it is made with: sumi-ripple replay, under a config without [engine] that names the folder.
+    To go on from there, leave [engine] out of the config, and name the folder and the map in it in [output].
     """
     from crawler.workspace.files.file_workspace import FileWorkspace
     from crawler.workspace.postgres.engine_workspace import EngineWorkspace
@@ -134,6 +134,32 @@ def export_workspace(
         _say_moved(export_files(source, FileWorkspace(into.absolute())), str(into))
     finally:
         source.close()
+    _copy_map(loaded.map_place, into.absolute() / loaded.output.database_path.name)
+
+
+def _require_no_map(place: MapPlace) -> None:
+    """Before anything is moved. Raises SumiError."""
+    from ingest.map_transfer import TransferError
+    from ingest.whole_maps import exists
+
+    if exists(place):
+        raise TransferError(f"there is a map already, {place}; move it aside first with: sumi-ripple reset CONFIG")
+
+
+def _copy_map(source: MapPlace, target: MapPlace) -> None:
+    """Copy a map, if there is one, and see that the copy says the same. Raises SumiError."""
+    from crawler.database.digest import digest
+    from crawler.database.presence import is_there
+    from crawler.model.shown_text import counted
+    from ingest.map_transfer import copy_whole_map
+
+    if not is_there(source):
+        show("There is no map to take along: the next crawl makes it from the results.")
+        return
+    pages = copy_whole_map(source, target)
+    if (before := digest(source)) != (now := digest(target)):
+        raise SumiError(f"the copy {target} has the digest {now}, and the map {source} has {before}")
+    show(f"The map is in {target}: {counted(pages, 'page')}, digest {now}.")
 
 
 def _say_moved(moved: Transferred, where: str) -> None:

@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
+from crawler.config.load import load
 from crawler.engine.engine_connection import connect
+from crawler.model.records import PageResult
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from tests.crawler.cli.calling import called
+from tests.ingest.terrains import AT
+from tests.ingest.test_loop import begun, drain, write
 from tests.postgres_server import clean_database
 
 
@@ -23,6 +27,7 @@ class Said(NamedTuple):
 
 Call = Callable[..., Said]
 
+SEED = "https://example.com/"
 QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]\n'
 
 
@@ -109,3 +114,26 @@ def test_what_only_files_can_do_is_said(call: Call, config: Path, tmp_path: Path
     assert backup.exit_code == 1 and "pg_dump" in backup.output
     purge = call("reset", config, "--purge", "--yes")
     assert purge.exit_code == 2 and "drop the schemas" in purge.output
+
+
+def test_a_crawl_goes_into_the_engine_with_its_map_and_back_with_the_same_digest(
+    call: Call, config: Path, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain.toml"
+    plain.write_text(QUALITY)
+    page = PageResult(1, SEED, SEED, "example.com", AT, "processed", status=200, base=SEED, hrefs=("/a", "/b"))
+    write(load(plain), "scheduler", begun())
+    write(load(plain), "fetcher-01", [page])
+    drain(load(plain))
+    before = call("digest", plain).output
+    assert call("engine", "init", config).exit_code == 0
+    moved = call("engine", "import", config)
+    assert (moved.exit_code, f"3 pages, digest {before.strip()}" in moved.output) == (0, True), moved.output
+    assert call("digest", config).output == before
+    again = call("engine", "import", config)
+    assert again.exit_code == 1 and "there is a map already, sumi_map in the engine" in again.output
+    back = call("engine", "export", config, "--into", tmp_path / "back")
+    assert back.exit_code == 0, back.output
+    assert call("digest", tmp_path / "back" / "sumi-ripple.db").output == before
+    assert call("replay", config, "--into", tmp_path / "again.db", "--quiet").exit_code == 0
+    assert call("digest", tmp_path / "again.db").output == before
