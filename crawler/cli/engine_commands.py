@@ -11,7 +11,7 @@ import typer
 from crawler.cli.help_format import PlainCommand
 from crawler.cli.options import ConfigArgument, JsonOption, WorkspaceOption, load_config, show
 from crawler.model.errors import SumiError, UsageError
-from crawler.model.map_place import MapPlace
+from crawler.model.map_place import LIVE, MapPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,7 +186,8 @@ def stats(config: ConfigArgument, as_json: JsonOption = False) -> None:
         for schema in _schemas():
             require(connection, schema)
         figures = engine_figures(connection)
-        sizes = {schema.name: schema_sizes(connection, schema.name) for schema in _schemas()}
+        names = [*(schema.name for schema in _schemas()), LIVE]  # the map is made by its first ingest
+        sizes = {name: schema_sizes(connection, name) for name in names}
     if as_json:
         tables = [
             {"schema": schema, "table": table, "rows": rows, "bytes": size}

@@ -130,6 +130,7 @@ def test_a_crawl_goes_into_the_engine_with_its_map_and_back_with_the_same_digest
     moved = call("engine", "import", config)
     assert (moved.exit_code, f"3 pages, digest {before.strip()}" in moved.output) == (0, True), moved.output
     assert call("digest", config).output == before
+    assert "sumi_map.pages: about" in call("engine", "stats", config).output
     again = call("engine", "import", config)
     assert again.exit_code == 1 and "there is a map already, sumi_map in the engine" in again.output
     back = call("engine", "export", config, "--into", tmp_path / "back")
