@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from crawler.database.map_errors import StoreError
+from crawler.database.map_errors import MapLost, StoreError
 from crawler.model import recorded_settings
 from crawler.model.errors import sentence
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
@@ -29,7 +29,7 @@ from crawler.resilience.stalls import Work
 from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.atomic import free_bytes
 from crawler.workspace.control import StageControl, wait_for_role
-from crawler.workspace.door import LeaseLost, Workspace
+from crawler.workspace.door import LeaseLost, Unreachable, Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
@@ -62,6 +62,7 @@ _GROWING = 1.2  # … unless a batch made it so much larger: then many domains h
 _BUSY = 15  # results in a batch that make it "many"; fewer are applied at once, because fetchers wait for their links
 _NAMED = 6  # changed rules that a message names
 _RESULTS = get_args(Result)
+EXIT_LOST = 70  # the supervisor may start another process, which waits for the engine
 SCHEDULER = "scheduler"  # as a result writer: its record that a run is finished must be read last
 
 
@@ -443,10 +444,13 @@ def run_ingest(
             _work(ingest, control, workspace, drain)
         finally:
             ingest.shutdown()
+    except MapLost as problem:
+        log.warning("%s", problem)
+        return EXIT_LOST
     except (LogError, StoreError) as problem:
         log.error("%s", problem)
         return 1
-    except LeaseLost:
+    except (LeaseLost, Unreachable):
         raise  # a new process has a lease of its own
     except OSError as problem:
         log.error("the ingest stopped: %s; repair that and start again, nothing is lost", sentence(problem))

@@ -57,3 +57,7 @@ class MapAway(MapError):
 
 class StoreError(MapError):
     """The map cannot be written, or not read by its writer; the text says why and what to do."""
+
+
+class MapLost(StoreError):
+    """The connection to the map was lost; a new process finds it when it is there again."""

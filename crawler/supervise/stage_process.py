@@ -26,7 +26,7 @@ from pathlib import Path
 from crawler.model.errors import SumiError, sentence
 from crawler.observe.logs import configure
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED, INTERRUPTED
-from crawler.workspace.door import LeaseLost
+from crawler.workspace.door import LeaseLost, Unreachable
 from crawler.workspace.opening import open_workspace
 
 log = logging.getLogger("sumi.supervisor")
@@ -182,7 +182,7 @@ def _stage_main(spec: StageSpec, lines: Connection, log_level: int, workspace: P
 def _exit_code(spec: StageSpec, workspace: Path) -> int:
     try:
         return spec.work(*spec.arguments)
-    except LeaseLost as problem:
+    except (LeaseLost, Unreachable) as problem:
         log.warning("The %s starts anew: %s", spec.name, sentence(problem))
         return CRASHED
     except (SumiError, OSError) as problem:

@@ -48,6 +48,10 @@ class LeaseLost(WorkspaceError, OSError):
     """This process was away for too long, and others have taken over what it held: it is to end, and to start anew."""
 
 
+class Unreachable(WorkspaceError, OSError):
+    """The workspace is not there just now: a process that is started later may find it."""
+
+
 class GateError(OSError):
     """A gate cannot be kept: no request to its domain may leave."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from crawler.database.dialect import Said, for_postgres
-from crawler.database.map_errors import StoreError
+from crawler.database.map_errors import MapLost, StoreError
 from crawler.database.map_session import EngineFault, MapSession
-from crawler.engine.engine_connection import EngineError
+from crawler.engine.engine_connection import EngineError, EngineUnreachable
 from crawler.model.map_place import EngineMap
 
 _PATIENCE = "10s"  # for readers of a schema that is to be renamed or removed
@@ -17,6 +17,8 @@ def open_writer(place: EngineMap, purpose: str = "ingest", say: Callable[[str], 
     """A session that may write. Raises StoreError."""
     try:
         return MapSession(place, purpose, say)
+    except EngineUnreachable as problem:
+        raise MapLost(str(problem)) from None
     except EngineError as problem:
         raise StoreError(str(problem)) from None
 

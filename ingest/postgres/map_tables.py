@@ -1,8 +1,8 @@
 """The tables of a map in PostgreSQL: those of `ingest.writing.schema`, in its words, and the functions they need.
 
 One difference: `links` is a view. Its rows lie packed in `page_links`, a row for all links of a page that were first
-found in one run and seen last in another, with the numbers of the target pages in an array: 4.5 bytes a link on a map
-of 110,000 pages.
+found in one run and seen last in another, with the numbers of the target pages in an array: 5 bytes a link instead of
+80, and a fifth of the time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 
 from crawler.database.completed_map import copy_place
 from crawler.database.dialect import Said, for_postgres, tables_for_postgres
-from crawler.database.map_errors import StoreError
+from crawler.database.map_errors import MapLost, StoreError
 from crawler.database.map_session import EngineFault, MapSession
 from crawler.model.map_place import EngineMap, MapPlace
 from ingest.postgres.map_schemas import has_schema, open_writer
@@ -71,7 +71,8 @@ class PostgresEngine:
         try:
             yield
         except EngineFault as problem:
-            raise StoreError(_describe(problem, self._map)) from problem
+            kind = MapLost if problem.is_connection_lost else StoreError
+            raise kind(_describe(problem, self._map)) from problem
 
     def close(self) -> None:
         self.db.close()

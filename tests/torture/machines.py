@@ -42,6 +42,7 @@ from tests.torture.run import children_of, kill, stages_of, too_close
 
 LIMITS = DemoLimits(max_domain_requests=2000)
 GIVE_UP_AFTER = 300.0  # seconds
+BETWEEN = 15_000  # bytes of results before each misfortune; a whole crawl has some 130,000
 LEASE = 32.0  # seconds, and a little more
 DEEDS = ("stage", "stage", "machine", "everything", "engine", "cut", "clock")
 
@@ -208,19 +209,23 @@ class Terrain:
             if pids:
                 threading.Thread(target=_stop_for, args=[self.chance.choice(pids), LEASE], daemon=True).start()
 
+    def result_bytes(self, workspace: EngineWorkspace) -> int:
+        return sum(workspace.results.reader(name).unread_bytes() for name in workspace.results.writers())
+
     def crawl(self, deeds: list[str], every: float) -> None:
-        """One crawl to its end, through all misfortunes."""
+        """One crawl to its end, through all misfortunes: each after some more results, so that it meets work."""
         workspace = EngineWorkspace(self.base / "watch", self.server.url(self.database))
         workspace.endure(lambda: False)
         give_up = time.monotonic() + GIVE_UP_AFTER
-        next_at = time.monotonic() + 2 * every
+        next_at, enough = 0.0, BETWEEN
         try:
             while not (is_over := self.is_over(workspace)) or any(each.running for each in self.all):
                 assert time.monotonic() < give_up, f"the crawl in {self.base} did not end; see stderr.txt there"
                 for process in self.all:
                     process.keep_up(self.chance, is_over)
-                if deeds and not is_over and time.monotonic() >= next_at:
+                if deeds and not is_over and time.monotonic() >= next_at and self.result_bytes(workspace) >= enough:
                     self.do(deeds.pop(0))
+                    enough += BETWEEN
                     next_at = time.monotonic() + self.chance.uniform(0.3, 2) * every
                 if is_over:  # the stand-by has nothing left to wait for
                     workspace.set_flag("stop")

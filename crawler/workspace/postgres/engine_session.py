@@ -34,7 +34,7 @@ from crawler.engine.engine_connection import EngineError, EngineUnreachable, con
 from crawler.engine.place import place_of
 from crawler.engine.schemas import require
 from crawler.workspace.clock import boot_id
-from crawler.workspace.door import LeaseLost, WorkspaceError
+from crawler.workspace.door import LeaseLost, Unreachable, WorkspaceError
 from crawler.workspace.postgres.engine_clock import EngineClock
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 
@@ -62,7 +62,7 @@ class Fenced(LeaseLost):
         return str(self.strerror)
 
 
-class Gone(WorkspaceError, OSError):
+class Gone(Unreachable):
     """The engine cannot be reached, and nobody waits for it."""
 
     def __init__(self, problem: Exception) -> None:
@@ -157,13 +157,8 @@ class EngineSession:
 
         def work(connection: Connection) -> list[Any]:
             if is_durable:
-                with connection.pipeline():
-                    connection.execute("BEGIN")
-                    connection.execute("SET LOCAL synchronous_commit TO on")
-                    cursor = connection.execute(statement, values)
-                    connection.execute("COMMIT")
-            else:
-                cursor = connection.execute(statement, values, binary=True)
+                return durably(connection, statement, values)
+            cursor = connection.execute(statement, values, binary=True)
             return cursor.fetchall() if cursor.description is not None else []
 
         return self.run(work)
@@ -261,11 +256,12 @@ class EngineSession:
             return self.holder
 
         def work(connection: Connection) -> int:
-            rows = connection.execute(
+            rows = durably(
+                connection,
                 "INSERT INTO holders (machine, pid, joined_us, renewed_us, until_us)"
                 " SELECT %s, %s, now, now, now + %s FROM clock_us() AS now RETURNING id",
                 (machine_name(), os.getpid(), LEASE_US),
-            ).fetchall()
+            )
             number = int(rows[0][0])
             connection.execute("SELECT pg_advisory_lock(%s)", (number,))
             return number
@@ -336,6 +332,16 @@ class EngineSession:
                 self._line = _Line(self)
                 self._line.start()
             return self._line
+
+
+def durably(connection: Connection, statement: str, values: Any) -> list[Any]:
+    """The rows that a statement returns, which survives the engine's machine when this returns. One round trip."""
+    with connection.pipeline():
+        connection.execute("BEGIN")
+        connection.execute("SET LOCAL synchronous_commit TO on")
+        cursor = connection.execute(statement, values)
+        connection.execute("COMMIT")
+    return cursor.fetchall() if cursor.description is not None else []
 
 
 def fence(connection: Connection, holder: int, *, is_certain: bool = False) -> None:

@@ -18,7 +18,7 @@ from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import BEGINNING, Cursor
 from crawler.workspace.postgres import job_windows
 from crawler.workspace.postgres.engine_bells import Bells, EngineBell
-from crawler.workspace.postgres.engine_session import Connection, EngineSession, Fenced, Gone
+from crawler.workspace.postgres.engine_session import Connection, EngineSession, Fenced, Gone, durably
 from crawler.workspace.postgres.gate_rows import GateRow
 from crawler.workspace.postgres.record_logs import HintRecords, ResultRecords
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
@@ -207,11 +207,12 @@ class EngineWorkspace:
 
         def work(connection: Connection) -> int | None:
             for _ in range(2):
-                rows = connection.execute(
+                rows = durably(
+                    connection,
                     "INSERT INTO roles VALUES (%(role)s, %(me)s, 1) ON CONFLICT (role) DO UPDATE"
                     " SET holder = %(me)s, token = roles.token + 1 WHERE roles.holder IS NULL RETURNING token",
                     {"role": role, "me": me},
-                ).fetchall()
+                )
                 if rows:
                     return int(rows[0][0])
                 held = connection.execute("SELECT holder FROM roles WHERE role = %s", (role,)).fetchall()
@@ -243,13 +244,13 @@ class EngineWorkspace:
 
         def work(connection: Connection) -> int | None:
             for _ in range(2):
-                # Durable with the bookmark that names the holder, which is saved before the first request.
-                rows = connection.execute(
+                rows = durably(
+                    connection,
                     "INSERT INTO gates (domain, holder, token, used_us) VALUES (%(domain)s, %(me)s, 1, clock_us())"
                     " ON CONFLICT (domain) DO UPDATE SET holder = %(me)s, token = gates.token + 1,"
                     " version = gates.version + 1 WHERE gates.holder IS NULL RETURNING token",
                     {"domain": domain, "me": me},
-                ).fetchall()
+                )
                 if rows:
                     return int(rows[0][0])
                 held = connection.execute("SELECT holder FROM gates WHERE domain = %s", (domain,)).fetchall()

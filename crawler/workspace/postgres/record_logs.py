@@ -120,11 +120,13 @@ class RecordWriter:
         with self._lock:
             lines, end = list(self._lines), self.end
         if lines:
-            self._insert(connection, lines, end, is_durable=is_durable)
+            # An engine that crashes loses the last commits that it did not wait for. Lines that are in no memory any
+            # more must not be among them.
+            self._insert(connection, lines, end, is_durable=is_durable or self._is_durable)
             with self._lock:
                 del self._lines[: len(lines)]
             self.flushed = end
-        elif is_durable:  # what was written before is made durable by the next commit that is
+        elif is_durable and not self._is_durable:  # what was written before is made durable by the next such commit
             with connection.transaction():
                 connection.execute("SET LOCAL synchronous_commit TO on")
                 connection.execute("UPDATE logs SET segment = segment WHERE name = %s", (self._name,))

@@ -220,11 +220,17 @@ def test_an_engine_that_crashes_and_comes_back_has_lost_nothing_that_was_synced(
     log.append(event(1))
     log.sync()
     log.append(event(2))
+    role = workspace.take_role("ingest")
+    workspace.keep_robots("a.test", b"{}")  # which writes the log first
+    log.append(event(3))
     server.crash()
     threading.Timer(0.5, server.start).start()
     with caplog.at_level(logging.WARNING, "sumi.engine"):
         log.sync()
-    assert runs_in(workspace) == [1, 2]
+    assert runs_in(workspace) == [1, 2, 3], "what is in no memory any more was not lost either"
+    with pytest.raises(RoleTaken):
+        EngineWorkspace(tmp_path, server.url()).take_role("ingest")
+    role.release()
     gate = workspace.gate("a.test", read_clock)
     assert gate.try_enter(WISH).admission == Open(1)
     assert ["nothing is requested until it is back" in caplog.text, "The engine is back" in caplog.text] == [True, True]
