@@ -38,7 +38,7 @@ serve: $(STAMP) ## open the web face: on the demo (crawled if need be), or on yo
 	@$(BIN)/sumi-ripple serve $(if $(CONFIG),"$(CONFIG)",--demo) $(if $(PORT),--port $(PORT))
 
 test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup
+	@$(BIN)/python -m pytest -n 6 --dist loadgroup
 
 test-engine: $(STAMP) ## try many more random terrains on PostgreSQL than make test does (EXAMPLES=100)
 	@ENGINE_EXAMPLES=$(if $(EXAMPLES),$(EXAMPLES),100) $(BIN)/python -m pytest -n 2 tests/ingest/postgres tests/crawler/database

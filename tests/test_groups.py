@@ -1,4 +1,4 @@
-"""Tests that share one crawl run in one process: else each of the four makes the crawl again."""
+"""Tests that share one crawl run in one process: else each of them makes the crawl again."""
 
 from __future__ import annotations
 

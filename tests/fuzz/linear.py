@@ -18,15 +18,14 @@ from functools import partial
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from crawler.model import archives, page_claims, pagination, records, shown_text, urls
+from crawler.model import archives, content_types, page_claims, pagination, records, shown_text, urls
 from crawler.model.messages import Response
 from crawler.model.pagination import LIST_WORDS
 from crawler.model.settings import TrapSettings, ValidationSettings
-from crawler.net import codings, http1
+from crawler.net import client, codings, http1
 from crawler.rules import page_priority, revisit_interval, subdomains, traps
 from crawler.visit import (
     clean_text,
-    content_types,
     encoding,
     flow,
     html,
@@ -110,6 +109,11 @@ def parse_with_hash(text: str) -> None:
         records.parse(records.dump(page))
 
 
+def header_value(text: str) -> None:
+    with suppress(http1.BadResponse):
+        client._checked(text)
+
+
 READERS: dict[str, dict[str, Reader]] = {
     "crawler.visit.html": {
         "page": data(page),
@@ -173,6 +177,7 @@ READERS: dict[str, dict[str, Reader]] = {
     },
     "crawler.net.http1": {"head": data(read_head), "chunks": data(read_chunks)},
     "crawler.net.codings": {"names": codings.codings},
+    "crawler.net.client": {"validator": header_value},
     "crawler.model.urls": {
         "path": normal,
         "query": lambda text: normal("?" + text),

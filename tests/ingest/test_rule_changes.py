@@ -51,7 +51,7 @@ HARMFUL = {
     ),
     "traps.max-url-length: 2000 → 5": lambda rules: replace(rules, traps=replace(rules.traps, max_url_length=5)),
     "crawler.obey-nofollow: true → false": lambda rules: with_crawler(rules, obey_nofollow=False),
-    "validation.follow-rejected: null → true": lambda rules: replace(
+    "validation.follow-rejected: false → true": lambda rules: replace(
         rules, validation=replace(rules.validation, follow_rejected=True)
     ),
     "discovery.elsewhere: false → true": lambda rules: replace(

@@ -146,7 +146,7 @@ def test_stored_pages_are_printed_counted_packed_verified_and_forgotten(calm: Pa
     assert "0 packs" in run("store", "stats", *at, cwd=folder).stdout
     assert "none is missing" in run("store", "verify", *at, cwd=folder).stdout
     assert "Nothing to pack" in run("store", "pack", *at, cwd=folder).stdout
-    assert "packs: " in run("store", "pack", *at, "--older-than", "0", cwd=folder).stdout
+    assert "into 1 pack: " in run("store", "pack", *at, "--older-than", "0", cwd=folder).stdout
     assert " 0 files" in run("store", "stats", *at, cwd=folder).stdout
     assert "none is missing" in run("store", "verify", *at, cwd=folder).stdout
     assert run("store", "cat", url, *at, cwd=folder).stdout == printed

@@ -84,7 +84,8 @@ def test_the_heartbeat_has_the_facts_that_status_reads(tmp_path: Path, workspace
     assert list(beat["facts"]) == [
         *("run", "in_flight", "on_the_wire", "slots", "domains", "waiting", "backlog", "heard"),
         *("pages", "requests", "errors", "next_due", "most_domains", "open_files"),
-        *("asked_ns", "asked_names_ns", "failing_since_ns", "last_success_ns", "good_hosts", "withheld"),
+        *("asked_ns", "asked_names_ns", "failing_since_ns", "failing_domains", "last_success_ns", "good_hosts"),
+        "withheld",
     ]
     assert (beat["facts"]["pages"], beat["facts"]["requests"], beat["facts"]["errors"]) == (2, 6, 0)
 

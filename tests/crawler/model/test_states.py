@@ -25,7 +25,7 @@ ALLOWED = {
     " content_mismatch",
     S.FETCHING: "queued processed dead_link unreachable rate_limited failed request_limit_hit content_mismatch",
     S.DEPTH_EXCEEDED: "queued processed dead_link unreachable rate_limited failed request_limit_hit content_mismatch",
-    S.RATE_LIMITED: "processed dead_link unreachable failed request_limit_hit content_mismatch",
+    S.RATE_LIMITED: "queued processed dead_link unreachable failed request_limit_hit content_mismatch",
     S.REQUEST_LIMIT_HIT: "processed dead_link unreachable rate_limited failed content_mismatch",
     S.FAILED: "queued processed dead_link unreachable rate_limited request_limit_hit content_mismatch",
     S.PROCESSED: "failed",
