@@ -21,6 +21,7 @@ from crawler.model.moments import Moment
 from crawler.model.records import Release
 from crawler.model.settings import Config
 from crawler.pace.gate_record import GateRecord
+from crawler.rules.lists import Classifier
 from crawler.workspace.door import Workspace
 from crawler.workspace.reading import read_records
 
@@ -37,6 +38,7 @@ class DomainClaims:
 
     Invariants:
     - at most `max-active-domains` are held, each with its claim;
+    - none is held that is on the blacklist or the stub list: jobs released before it was put there are not done;
     - a domain is worked on only after its predecessor's work is taken over and its bookmark names this process;
     - a bookmark names no holder only if every result is durable and every request is counted in the gate.
     """
@@ -55,6 +57,7 @@ class DomainClaims:
         self._workspace = workspace
         self._longest_ms = config.network.total_timeout
         self._most = config.crawler.max_active_domains
+        self._classifier = Classifier(config)
         self._index = index
         self._workers = workers
         self._worker = worker
@@ -98,6 +101,8 @@ class DomainClaims:
         mine = self._held.get(domain)
         if mine is not None:
             self._worker.notify_new_jobs(mine)
+        elif self._classifier.classify(domain).klass.is_listed:
+            return  # the scheduler removes its jobs as soon as the map knows
         elif turn % self._workers == self._index % self._workers:
             self._announced[domain] = (now, 1.0)
         elif domain not in self._announced:

@@ -39,6 +39,8 @@ def test_a_reload_takes_effect_under_way_is_recorded_and_replays_to_the_same_map
     config = prepared(tmp_path, served, max_domain_requests=2000)
     with started("crawl", config, "--workspace", "workspace", cwd=tmp_path) as crawl:
         eventually(lambda: pages_done(tmp_path) >= 5, "a few pages are crawled")
+        pause = tmp_path / "workspace/pause.fetcher"
+        pause.touch()  # the crawl waits for the commands, however slow they are
         sound = config.read_text()
         config.write_text(sound.replace("max-depth = ", "max-depht = "))
         assert "max-depht" in run("reload", config, "--workspace", "workspace", cwd=tmp_path, ok=2).stderr
@@ -49,6 +51,7 @@ def test_a_reload_takes_effect_under_way_is_recorded_and_replays_to_the_same_map
         _changed(config)
         said = run("reload", config, "--workspace", "workspace", cwd=tmp_path).stdout
         assert "crawler.max-depth: " in said and "blacklist: + tired-ferry.test" in said
+        pause.unlink()
         output, _ = crawl.communicate(timeout=90)
     assert crawl.returncode == 0, output
     assert "crawler.max-depth: " in output and "blacklist: + tired-ferry.test" in output

@@ -6,6 +6,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,6 +102,14 @@ def test_jobs_without_an_announcement_are_shared_by_domain_name(bench: Bench) ->
         path.unlink()
     shares = [sorted(name for name in NAMES if zlib.crc32(name.encode()) % 2 == index) for index in (0, 1)]
     assert [claimed(bench.fetcher(index)) for index in (0, 1)] == shares
+
+
+def test_jobs_of_a_domain_that_a_list_forbids_by_now_are_not_done(bench: Bench) -> None:
+    bench.release(NAMES)
+    bench.config = replace(bench.config, blacklist=("d0.test",), stub=("*.d2.test",))
+    only = bench.fetcher(0)
+    assert claimed(only) == sorted({*NAMES[0::2]} - {"d0.test", "d2.test"})
+    assert claimed(only, RETRY_AFTER) == sorted({*NAMES} - {"d0.test", "d2.test"})
 
 
 def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> None:
