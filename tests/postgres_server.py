@@ -32,7 +32,7 @@ import psycopg
 import pytest
 
 from crawler.engine.engine_connection import connect
-from crawler.engine.schemas import Schema, upgrade
+from crawler.engine.schemas import Schema, upgrade, version_of
 from tests.places import ROOT
 
 LEAST_VERSION = 15
@@ -332,14 +332,15 @@ def clean_database(*schemas: Schema) -> Iterator[str]:
 
 
 def _empty(admin: psycopg.Connection[Any], schema: Schema) -> None:
-    """Empty the tables of a schema; a schema that is not there, or was changed, is made."""
+    """Empty the tables of a schema; one that is not there, or of another version, is made."""
+    if version_of(admin, schema) != schema.newest:
+        admin.execute(f"DROP SCHEMA IF EXISTS {schema.name} CASCADE")
+        upgrade(admin, schema)
+        return
     found = admin.execute(
         "SELECT relkind, relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'S')",
         (schema.name,),
     ).fetchall()
-    if not found:
-        upgrade(admin, schema)
-        return
     tables = [f"DELETE FROM {schema.name}.{name}" for kind, name in found if kind == "r" and name != "schema_version"]
     sequences = [f"ALTER SEQUENCE {schema.name}.{name} RESTART" for kind, name in found if kind == "S"]
     admin.execute(";".join([*tables, *sequences]))
