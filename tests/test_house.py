@@ -19,6 +19,7 @@ import pytest
 
 from tests.places import ROOT
 
+pytestmark = pytest.mark.xdist_group("house")  # every module is parsed once
 TOP = ("crawler", "ingest", "reporter")
 
 # Package → the packages that it may import, itself aside.

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from benchmarks.census import count_page, links_within, resolve, summarise
+from benchmarks.census import PageCount, count_page, links_within, resolve, summarise
 from benchmarks.docs_terrain import FAMILIES, Family, draw_site, write_sites
 
 PAGES = 121
+pytestmark = pytest.mark.xdist_group("docs-terrain")  # every family is drawn and counted once
 BY_NAME = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+
+
+@cache
+def counted(family: Family) -> list[PageCount]:
+    return [count_page(path, body) for path, body in draw_site(family, PAGES)]
 
 
 def test_the_same_seed_draws_the_same_bytes() -> None:
@@ -29,7 +36,7 @@ def test_sites_are_written_as_they_are_drawn(tmp_path: Path) -> None:
 
 @BY_NAME
 def test_a_family_has_the_fragments_titles_and_sizes_that_were_measured(family: Family) -> None:
-    facts = summarise([count_page(path, body) for path, body in draw_site(family, PAGES)])
+    facts = summarise(counted(family))
     assert facts["fragment_share"] == pytest.approx(family.fragments, abs=0.05)
     assert facts["in_page_share"] == pytest.approx(family.in_page, abs=0.05)
     assert facts["title"]["mean"] == pytest.approx(family.title, abs=4)
@@ -40,18 +47,17 @@ def test_a_family_has_the_fragments_titles_and_sizes_that_were_measured(family: 
 
 @BY_NAME
 def test_giants_have_very_many_links_to_few_targets(family: Family) -> None:
-    counts = [count_page(path, body) for path, body in draw_site(family, PAGES)]
     for giant in family.giants:
         near = [
             count
-            for count in counts
+            for count in counted(family)
             if count.hrefs == giant.hrefs and abs(count.targets - giant.targets) <= 0.05 * giant.targets + 10
         ]
         assert near, giant
 
 
 def test_all_families_together_are_like_the_pages_that_a_crawl_of_documentation_meets() -> None:
-    facts = summarise([count_page(path, body) for family in FAMILIES for path, body in draw_site(family, PAGES)])
+    facts = summarise([count for family in FAMILIES for count in counted(family)])
     assert 50_000 <= facts["size"]["mean"] <= 75_000
     assert 22_000 <= facts["size"]["median"] <= 36_000
     assert 180 <= facts["hrefs"]["mean"] <= 270

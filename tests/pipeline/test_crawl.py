@@ -32,7 +32,6 @@ from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run,
 from tests.places import ROOT
 from tests.postgres_server import own_server
 from tests.torture.machines import Terrain, play
-from tests.torture.run import torture
 
 MORE_ROOM = "\n[spool]\nmax-backlog = 99999\n"
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
@@ -386,17 +385,6 @@ def test_machines_on_an_engine_that_crashes_end_in_the_map_of_files(
         terrain = Terrain(tmp_path, served, server, random.Random(1), size=2, workers=1)
         play(terrain, ["engine", "stage"], 0.5, digest(ample / "sumi-ripple.db"))
     assert sum(terrain.done.values()) == 2
-
-
-def test_a_torture_of_one_round_ends_in_the_calm_map() -> None:
-    assert torture(1, seed=20, inside=5, outside=4) >= 4
-
-
-def test_a_torture_of_sitemaps_and_guesses_ends_in_the_calm_map() -> None:
-    said: list[str] = []
-    assert torture(1, seed=20, inside=4, outside=2, has_discovery=True, say=said.append) >= 2
-    requests = int(said[0].split()[-2])
-    assert requests >= 108, "all pages that no link leads to were asked for"
 
 
 def test_a_crawl_in_one_process_is_interrupted_and_a_python_call_brings_it_to_the_same_map(
