@@ -38,7 +38,7 @@ start(async (main, me) => {
         ["Not crawled", domain.why.length ? domain.why.map((line) => make("div", {}, ...shown(line))) : null],
         ["Least depth", domain.depth === null ? null : number(domain.depth)],
         ["Closed early", domain.closed ? make("a", { href: to("/domains", { closed: "true", reason: domain.closed }) }, waitWord(domain.closed)) : null],
-        ["Requests in this run", number(domain.requests)],
+        ["Requests in this run", domain.requests ? make("a", { href: to("/pages", { domain: domain.domain }) }, number(domain.requests)) : "0"],
         ["robots.txt", domain.robots ? shown(`${domain.robots}${domain.crawl_delay ? `, Crawl-delay ${domain.crawl_delay} s` : ""}${domain.robots_at ? `, ${moment(domain.robots_at)}` : ""}`) : null],
         ["Site", outside(`https://${domain.domain}/`, "open")],
       ])),

@@ -64,7 +64,7 @@ function append(list, found) {
     { name: "Known", isNumber: true, cell: (row) => pages(row, row.known) },
     { name: "Waiting", isNumber: true, cell: (row) => pages(row, row.waiting, "queued") },
     { name: "Failed", isNumber: true, cell: (row) => pages(row, row.errors, "errors") },
-    { name: "Requests", isNumber: true, cell: (row) => number(row.requests) },
+    { name: "Requests", isNumber: true, cell: (row) => pages(row, row.requests) },
     { name: "Closed early", cell: (row) => (row.closed ? make("a", { href: to("/domains", { closed: "true", reason: row.closed, run: query().run }) }, waitWord(row.closed)) : "") },
   ], found.domains, { label: "Domains" }));
   if (found.next) list.append(moreButton(async () => append(list, await get("/api/domains", { ...query(), limit: 50, after: found.next }))));

@@ -291,9 +291,9 @@ function showDomain(index) {
       nodes.known[index] ? make("button", { type: "button", onclick: () => go({ level: "pages", domain: name, run: address().run }) }, "Its pages") : null,
       ...decisions(name, klass)),
     facts([
-      ["Quality domains that link here", number(nodes.quality_domains[index])],
-      ["Links from them", number(nodes.links_from_quality[index])],
-      ["Links in / out", `${number(nodes.links_in[index])} / ${number(nodes.links_out[index])}`],
+      ["Quality domains that link here", listed(nodes.quality_domains[index], "incoming")],
+      ["Links from them", listed(nodes.links_from_quality[index], "incoming")],
+      ["Links in / out", [listed(nodes.links_in[index], "incoming"), " / ", listed(nodes.links_out[index], "outgoing")]],
       ["Pages crawled", linked(nodes.crawled[index], { state: "processed" })],
       ["Pages known", linked(nodes.known[index], {})],
       ["Pages failed", nodes.errors[index] ? linked(nodes.errors[index], { state: "errors" }) : null],
@@ -356,6 +356,16 @@ function decisions(name, klass) {
   return fitting.map((word) => make("button", { type: "button", onclick: () => decide(word, name) }, words[word]));
 }
 
+/** A number that leads to the list below in which its links are. */
+function listed(value, kind) {
+  if (!value) return "0";
+  return make("button", { class: "plain", type: "button", "aria-label": `${number(value)}: to the list`, onclick: () => {
+    const heading = byId(`neighbours-${kind}`);
+    heading?.scrollIntoView({ block: "start" });
+    heading?.focus();
+  } }, number(value));
+}
+
 function neighbourList(title, others, kind, total, ends) {
   if (!total) return [];
   const { nodes } = level;
@@ -368,7 +378,7 @@ function neighbourList(title, others, kind, total, ends) {
     } }, dot(level.classes[nodes.class[other]]), make("span", { class: "name" }, ...shown(nodes.shown[other]))),
     make("button", { class: "plain small", type: "button", "aria-label": `Page links: ${nodes.shown[other]}`, onclick: () => showLink(...ends(other), links) }, counted(links, "link")))));
   add(ranked.slice(0, MOST_NEIGHBOURS));
-  const parts = [make("h3", { class: kind }, `${title} ${counted(total, "domain")}`), list];
+  const parts = [make("h3", { class: kind, id: `neighbours-${kind}`, tabindex: "-1" }, `${title} ${counted(total, "domain")}`), list];
   if (ranked.length > MOST_NEIGHBOURS) {
     const more = make("button", { class: "plain small", type: "button" }, `Show ${number(ranked.length - MOST_NEIGHBOURS)} more`);
     more.addEventListener("click", () => {

@@ -123,6 +123,8 @@ def test_a_click_on_the_map_explains_a_domain_and_the_links_behind_an_edge(face:
     select_domain(face, "moss-notes.test")
     assert page.inner_text("#panel-title") == "moss-notes.test"
     assert "Linked from" in page.inner_text("#panel")
+    page.get_by_role("button", name="to the list").first.click()
+    assert page.evaluate("document.activeElement.id") == "neighbours-incoming"
     page.click("#panel button[aria-label='Page links: tea-almanac.test']")
     page.wait_for_selector("#panel li a >> nth=1")
     assert "https://tea-almanac.test/" in page.inner_text("#panel") and "moss-notes.test" in page.inner_text("#panel")
