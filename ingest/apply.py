@@ -185,15 +185,13 @@ class MapUpdater:
         self._before_run(run)
         self.store.begin_run(run, at, config_hash)
         self._enter_run(run)
-        every_seed: list[int] = []
-        for entry in self.config.quality:
-            for seed in entry.seeds:
-                seeds = self._numbers(self._finder.find_targets(seed, (seed,)), at, Origin.SEED)
-                for page in self.store.pages(seeds):
-                    self.store.set_origin(page, Origin.SEED)
-                self._depths.reach_all(seeds, self._distances.start)
-                every_seed += seeds
-        self.store.note_seeds(every_seed)
+        found = [self._finder.find_targets(seed, (seed,)) for entry in self.config.quality for seed in entry.seeds]
+        self.store.pages({number for targets in found for number in targets.numbers})  # in one list, not one by one
+        seeds = list(dict.fromkeys([number for each in found for number in self._numbers(each, at, Origin.SEED)]))
+        for page in self.store.pages(seeds):
+            self.store.set_origin(page, Origin.SEED)
+        self._depths.reach_all(seeds, self._distances.start)
+        self.store.note_seeds(seeds)
         self._depths.spread(self.run)
 
     def _is_current(self, run: int, at: str) -> bool:
@@ -320,7 +318,7 @@ class MapUpdater:
         page = self.store.page(number)
         page.enter_run(self.run)
         self.store.domain(page.domain.name, self.run)
-        self._decider.decide(page, new_run=True)
+        self._decider.decide_anew(page)
         self._index.standings[number] = standing_of(page.state, False, page.origin.is_linked)
         self._guesses.note_page(page)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.model.records import FamilyEvent
 from crawler.model.settings import Config
-from crawler.model.states import check_transition
+from crawler.model.states import PageState, check_transition
 from crawler.model.urls import hash64
 from crawler.rules.page_rules import CAP_REACHED, PageRules, is_cap
 from crawler.rules.subdomains import is_subdomain_family, registered_domain
@@ -13,6 +13,8 @@ from ingest.memory.map_rows import MapPage
 from ingest.rules.depth import MAX_REDIRECTS
 from ingest.rules.page_state import decide_state, is_family_in_force, is_open, redirect_error
 from ingest.writing.store import Store
+
+_UNVISITED = (None, None, None, None, None)  # no visit, no redirects, no closed family or domain
 
 
 class StateDecider:
@@ -62,6 +64,14 @@ class StateDecider:
         """Do only too many redirects in a row lead to this page?"""
         return self._store.distances.is_past_redirect_limit(page.reach)
 
+    def decide_anew(self, page: MapPage) -> None:
+        """Set the state of a page that enters this run: no path leads there yet, and so little else counts."""
+        if page.id in self._let_in:
+            self.decide(page, new_run=True)
+            return
+        klass = page.domain.klass
+        self._set(page, decide_state(klass, None, page.trap, False, *_UNVISITED, self._max_depth), new_run=True)
+
     def decide(self, page: MapPage, *, new_run: bool = False) -> None:
         """Set the page's state and error from all that is known of it now."""
         closed_family = self._families.get(page.family) if page.family is not None else None
@@ -71,7 +81,7 @@ class StateDecider:
         domain = page.domain
         if self._subdomains and not domain.is_listed:
             family_error = self._subdomain_error(domain.name) or family_error
-        state, error = decide_state(
+        decided = decide_state(
             domain.klass,
             self._nearest(page),
             page.trap,
@@ -83,6 +93,10 @@ class StateDecider:
             domain.closed if domain.run == self._run else None,
             self._max_depth,
         )
+        self._set(page, decided, new_run=new_run)
+
+    def _set(self, page: MapPage, decided: tuple[PageState, str | None], *, new_run: bool) -> None:
+        state, error = decided
         if state is not page.state:
             check_transition(page.state, state, new_run=new_run, url=page.key)
             page.state = state

@@ -136,6 +136,7 @@ class MapPage:
         "stored_origin",
         "stored_priority",
         "stored_reach",
+        "stored_redirect",
         "stored_state",
         "stored_visited_run",
         "trap",
@@ -175,6 +176,7 @@ class MapPage:
         self.stored_origin: Origin | None = None
         self.stored_priority = 0
         self.stored_reach = 0
+        self.stored_redirect: int | None = None
         self.stored_visited_run: int | None = None
         self.is_reentered = False  # seen by a new run: depths of the run before may have to go
 

@@ -44,7 +44,7 @@ def page_of_row(
     page.depth = depth
     page.seen_run = seen
     page.visited_run = page.stored_visited_run = visited
-    page.redirect_to = redirect
+    page.redirect_to = page.stored_redirect = redirect
     page.family = family
     page.page_type = page_type or ""
     page.origin = page.stored_origin = _ORIGINS.get(origin) or Origin(origin)

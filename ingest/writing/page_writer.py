@@ -69,7 +69,7 @@ class PageWriter:
         self._write_standings([p for p in dirty if p.visit is None])
         self._db.executemany(
             "UPDATE pages SET redirect_to = NULL WHERE id = ?",
-            [(p.id,) for p in dirty if p.is_reentered and p.redirect_to is None],
+            [(p.id,) for p in dirty if p.stored_redirect is not None and p.redirect_to is None],
         )
         visited = [p for p in dirty if p.visit is not None] + [p for p in done.new_pages if p.visit is not None]
         self._db.executemany(
