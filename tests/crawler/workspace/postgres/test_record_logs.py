@@ -11,6 +11,7 @@ from crawler.workspace.log import Damage
 from crawler.workspace.postgres.engine_session import Fenced
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.reading import read_records
+from ingest.upkeep.retention import drop_old_results
 from tests.crawler.workspace.engine_opener import EngineOpener
 
 
@@ -95,3 +96,21 @@ def test_a_line_that_was_changed_in_the_engine_is_damage(workspace: EngineWorksp
     assert [record.run for record, _ in read_records(reader, RunEvent)] == [1, 3]
     assert [each.reason for each in found] == ["checksum does not match"]
     assert workspace.results.quarantine("fetcher-01", found[0])
+
+
+def test_removed_segments_leave_no_row_behind_and_their_numbers_are_not_used_again(opener: EngineOpener) -> None:
+    """`[spool] results` and `prune results` remove whole segments, oldest first; a writer's newest one stays."""
+    results = opener().results
+    for run in (1, 2, 3):
+        log = opener().results.writer("fetcher-01", segment_bytes=1 << 20)
+        log.append_all([event(run)] * 5)
+        log.close()
+    end = results.end("fetcher-01")
+    assert drop_old_results(results, keep_from=3) == 2
+    session = opener().session
+    assert session.execute("SELECT segment, count(*) FROM records GROUP BY segment") == [(3, 5)]
+    assert session.execute("SELECT number FROM segments") == [(3,)]
+    assert results.end("fetcher-01") == end
+    assert [record.run for record, _ in read_records(results.reader("fetcher-01"), RunEvent)] == [3] * 5
+    assert drop_old_results(results, keep_from=9) == 0, "the newest stays"
+    assert opener().results.writer("fetcher-01", segment_bytes=1 << 20).append(event(4)).segment == 4
