@@ -1,14 +1,14 @@
 """`make bench ENGINE=postgresql`: the same crawl with files and with an engine on this machine.
 
 Real pages on many hosts, by turns: with files, and with the engine under 2, 4 and 8 fetchers. Told are pages a second,
-CPU a page of the crawl and of the engine, and what 10,000 leased domains take: to claim, to renew, to release.
+CPU a page of the crawl and of the engine, and what 10,000 leased domains take: to claim, to renew, to release. Then a
+map is grown in the engine, to 3 million pages (`benchmarks/engine_growth.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -18,7 +18,8 @@ from typing import Any
 
 from benchmarks.crawls import CrawlOptions, layout_lists, layout_options, write_config
 from benchmarks.docs_terrain import write_sites
-from benchmarks.measure import ROOT, Steps, children, cpu_seconds, machine, reaped_seconds, reporting
+from benchmarks.engine_growth import QUICK, Size, growth_lines, measure_growth
+from benchmarks.measure import ROOT, StageWatch, Steps, family_seconds, machine, reporting
 from benchmarks.sites import SPREAD, find_documentation, lay_out, read_sites
 from benchmarks.webserver import WebServer, find_nginx, serve_layout
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
@@ -54,14 +55,29 @@ def crawl_once(
         subprocess_sql(engine, f"CREATE DATABASE {database}")
         config.write_text(config.read_text() + f'[engine]\nurl = "{engine.url(database)}"\n')
         sumi("engine", "init", str(config))
-    before, engine_before, began = _cpu_of_children(), _cpu_of(engine), time.time()
+    engine_before, began = _cpu_of(engine), time.time()
     started = time.monotonic()
-    sumi("crawl", str(config), "-q")
-    seconds = time.monotonic() - started
+    cpu = _run_crawl(config)
+    seconds, engine_cpu = time.monotonic() - started, _cpu_of(engine) - engine_before
     seen = [each for each in server.seen(began) if each.method == "GET" and each.status == 200]
     pages = sum(each.path != "robots.txt" for each in seen)
     digest = sumi("digest", str(config if engine is not None else folder / "bench.db")).split()[0]
-    return Turn(name, pages, seconds, _cpu_of_children() - before, _cpu_of(engine) - engine_before, digest)
+    return Turn(name, pages, seconds, cpu, engine_cpu, digest)
+
+
+def _run_crawl(config: Path) -> float:
+    """Crawl to the end; the CPU of all its processes. Its stages are the fork server's children, not ours."""
+    log_path = config.with_suffix(".log")
+    with log_path.open("wb") as log:
+        command = [sys.executable, "-m", "crawler", "crawl", str(config), "-q"]
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+    watch = StageWatch(config.parent / "workspace", process.pid, every=0.1)
+    watch.start()
+    code = process.wait()
+    watch.stop()
+    if code:
+        raise SystemExit(f"sumi-ripple crawl ended with {code}:\n{log_path.read_text()[-2000:]}")
+    return sum(watch.cpu.values())
 
 
 def sumi(*words: str) -> str:
@@ -78,16 +94,11 @@ def subprocess_sql(engine: PostgresServer, statement: str) -> None:
         admin.execute(statement)
 
 
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def _cpu_of(engine: PostgresServer | None) -> float:
     """All processes of the server, those that have ended included."""
     if engine is None:
         return 0.0
-    return reaped_seconds(engine.pid) + sum(cpu_seconds(pid) for pid in children(engine.pid))
+    return family_seconds(engine.pid)
 
 
 def lease_many(folder: Path, engine: PostgresServer, count: int) -> dict[str, float]:
@@ -133,6 +144,7 @@ def measure(folder: Path, hosts: int, pages: int, figures: dict[str, Any], steps
         count = LEASED // 10 if figures["quick"] else LEASED
         steps.say(f"{count:,} domains leased")
         figures["leases"] = lease_many(folder / "leases", engine, count)
+        figures["growth"] = measure_growth(QUICK if figures["quick"] else Size(), folder / "growth", engine, steps)
     figures["turns"] = [asdict(turn) | {"rate": turn.rate} for turn in turns]
     figures["share"] = turns[1].rate / ((turns[0].rate + turns[2].rate) / 2)
     figures["same_map"] = len({turn.digest for turn in turns}) == 1
@@ -153,6 +165,8 @@ def report(figures: dict[str, Any]) -> str:
         f"{leases['count']:,.0f} domains: claimed in {leases['claim']:.1f} s, "
         f"renewed in {leases['renew'] * 1000:.1f} ms, "
         f"released in {leases['release']:.1f} s",
+        "",
+        *growth_lines(figures["growth"]),
     ]
     return "\n".join(rows) + "\n"
 
@@ -163,7 +177,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
     options = parser.parse_args()
     figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "load": os.getloadavg()[0]}
-    with reporting("engine", figures, report, options.keep) as folder:
+    with reporting("engine", figures, lambda found: print(report(found)), options.keep) as folder:
         measure(folder, *((60, 8) if options.quick else (200, 31)), figures, Steps())
     return 0 if figures["same_map"] else 1
 

@@ -31,6 +31,7 @@ from benchmarks.measure import (
     Steps,
     children,
     cpu_seconds,
+    family_seconds,
     machine,
     memory_mb,
     reporting,
@@ -45,7 +46,7 @@ from crawler.workspace.control import StageControl
 from crawler.workspace.files.file_workspace import FileWorkspace
 
 SECTIONS = ("ingest", "growth", "idle", "help")
-_BEYOND = 3_000  # pages: more than a batch, so that the window ends where it ended the first time
+BEYOND = 3_000  # pages: more than a batch, so that the window ends where it ended the first time
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,10 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
     parser.add_argument("--keep", type=Path, help="keep the workspaces here")
     parser.add_argument("--take-in", nargs=2, type=Path, metavar=("CONFIG", "OUTPUT"), help=argparse.SUPPRESS)
+    parser.add_argument("--engine", type=int, metavar="PID", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.take_in:
-        return take_in(*options.take_in)
+        return take_in(*options.take_in, options.engine)
     plan = QUICK if options.quick else Plan()
     sections = set(options.only.split(","))
     figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "plan": plan_facts(plan)}
@@ -94,8 +96,12 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
 # -- the ingest as a child ---------------------------------------------------------------------------------
 
 
-def take_in(config_path: Path, output: Path) -> int:
-    """In a process of its own: take in everything there is, and note after each batch where the clocks stand."""
+def take_in(config_path: Path, output: Path, engine: int | None = None) -> int:
+    """In a process of its own: take in everything there is, and note after each batch where the clocks stand.
+
+    The results lie in files; the map is where the config says. `engine` is the process of the map's server on this
+    machine: its CPU is noted too.
+    """
     from ingest.loop import Ingest, calm_collector
 
     config = load(config_path)
@@ -105,10 +111,14 @@ def take_in(config_path: Path, output: Path) -> int:
     role = workspace.take_role("ingest")
     ingest = Ingest(config, control)
     calm_collector()
-    marks = [(0, ingest.store.counts["known"], time.perf_counter(), time.process_time())]
+
+    def clocks() -> tuple[float, float, float]:
+        return time.perf_counter(), time.process_time(), family_seconds(engine) if engine is not None else 0.0
+
+    marks = [(0, ingest.store.counts["known"], *clocks())]
     while ingest.step():
         facts: dict[str, Any] = ingest.facts()
-        marks.append((facts["taken"], facts["known"], time.perf_counter(), time.process_time()))
+        marks.append((facts["taken"], facts["known"], *clocks()))
     facts = ingest.facts()
     ingest.shutdown()
     control.close()
@@ -121,9 +131,10 @@ def _own_pid() -> int:
     return int(Path("/proc/self").resolve().name)
 
 
-def run_take_in(config: Path) -> dict[str, Any]:
+def run_take_in(config: Path, engine: int | None = None) -> dict[str, Any]:
     output = config.with_suffix(".json")
     command = [sys.executable, "-m", "benchmarks.growth", "--take-in", str(config), str(output)]
+    command += ["--engine", str(engine)] if engine is not None else []
     subprocess.run(command, check=True, cwd=ROOT)
     found: dict[str, Any] = json.loads(output.read_text())
     return found
@@ -155,10 +166,15 @@ def ingest_alone(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
 
 
 def _terrain_config(folder: Path, shape: Shape) -> Path:
-    nowhere = Served(0, 9, 9, folder / "ca.pem", None)
+    return write_config(folder, nowhere(folder), CrawlOptions(), terrain_lists(shape))
+
+
+def nowhere(folder: Path) -> Served:
+    """The server of a config with which nothing is fetched."""
+    served = Served(0, 9, 9, folder / "ca.pem", None)
     folder.mkdir(parents=True, exist_ok=True)
-    nowhere.ca_path.write_text("")
-    return write_config(folder, nowhere, CrawlOptions(), terrain_lists(shape))
+    served.ca_path.write_text("")
+    return served
 
 
 # -- growth ------------------------------------------------------------------------------------------------
@@ -167,7 +183,7 @@ def _terrain_config(folder: Path, shape: Shape) -> Path:
 def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
     web = GrowingWeb(plan.domains)
     with serve_terrain(web, folder / "server", log=True) as served:
-        config = _growth_config(folder, served, web)
+        config = growth_config(folder, served, web)
         workspace = folder / "workspace"
         start_run(workspace, config)
         steps.say(f"Writing result spools until {plan.known:,} URLs are known")
@@ -180,11 +196,9 @@ def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
         # The two windows lie minutes apart, and a machine that others use may be another one by then: so the early one
         # is looked at once more, on a map that is drawn up to there.
         steps.say("Taking in the beginning again")
-        beginning = islice(GrowingWeb(plan.domains).results(plan.known, starts), early[1] + _BEYOND)
+        beginning = islice(GrowingWeb(plan.domains).results(plan.known, starts), early[1] + BEYOND)
         again = _take_in_anew(folder / "again", config, beginning)
-        figures = _windows(
-            [_cost(early, marks, links) for marks in (found["marks"], again)], late, found["marks"], links
-        )
+        figures = windows([cost(early, marks, links) for marks in (found["marks"], again)], late, found["marks"], links)
         figures["ingest_memory_mb"] = found["memory_mb"]
         figures |= _database_facts(folder / "bench.db")
         steps.say("Starting the pipeline on that workspace")
@@ -196,7 +210,7 @@ def growth(plan: Plan, folder: Path, steps: Steps) -> dict[str, Any]:
     return figures
 
 
-def _growth_config(folder: Path, served: Served, web: GrowingWeb) -> Path:
+def growth_config(folder: Path, served: Served, web: GrowingWeb) -> Path:
     lists = "".join(
         f'[[quality]]\ndomain = "d{number}.grow.test"\nseeds = ["{web.url(number)}"]\n' for number in range(QUALITY)
     )
@@ -214,25 +228,26 @@ def _take_in_anew(folder: Path, config: Path, results: Iterable[PageResult]) -> 
     return marks
 
 
-def _cost(window: tuple[int, int], marks: list[list[float]], links: list[int]) -> dict[str, float]:
+def cost(window: tuple[int, int], marks: list[list[float]], links: list[int]) -> dict[str, float]:
     """Cost per raw link in a window, over the batches that lie inside it."""
     inside = [mark for mark in marks if window[0] <= _page(mark, links) <= window[1]]
     first, last = inside[0], inside[-1]
     count = links[_page(last, links)] - links[_page(first, links)]
-    wall, cpu = last[2] - first[2], last[3] - first[3]
+    wall, cpu, engine = (last[clock] - first[clock] for clock in (2, 3, 4))
     return {
         "known": first[1],
         "links": count,
         "us_per_link": 1e6 * wall / count,
         "cpu_us_per_link": 1e6 * cpu / count,
+        "engine_us_per_link": 1e6 * engine / count,
     }
 
 
-def _windows(
+def windows(
     early: list[dict[str, float]], window: tuple[int, int], marks: list[list[float]], links: list[int]
 ) -> dict[str, Any]:
     """What a link cost early (before and after) and late, and the one against the other."""
-    late = _cost(window, marks, links)
+    late = cost(window, marks, links)
     pages, seconds = len(links) - 1, marks[-1][2] - marks[0][2]
     return {
         "pages": pages,

@@ -61,6 +61,11 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def family_seconds(pid: int) -> float:
+    """CPU of a process and its descendants, the ended children of each that is alive included."""
+    return sum(cpu_seconds(each) + reaped_seconds(each) for each in children(pid))
+
+
 class StageWatch(threading.Thread):
     """Looks at the stages' heartbeats and at /proc a few times a second, and keeps what it saw last of each."""
 
