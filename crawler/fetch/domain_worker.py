@@ -281,8 +281,9 @@ class DomainWorker:
         if self._blobs is None:
             return None
         try:
-            get = partial(self._blobs.get, digest)
-            body = get() if self._blobs.is_quick(digest) else self._hub.run_in_thread(get)
+            body = self._blobs.get_if_quick(digest)
+            if body is None:
+                body = self._hub.run_in_thread(partial(self._blobs.get, digest))
         except BlobDamaged as problem:
             log.warning("%s; the page is asked for again", problem)
             self._damaged.add(digest)

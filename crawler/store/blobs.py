@@ -55,8 +55,10 @@ class BlobStore(Protocol):
         """Is there such a blob? Says nothing about its content."""
         ...
 
-    def is_quick(self, digest: str) -> bool:
-        """Is there such a blob, and can it be read at once? False: whoever has other work reads it in a thread."""
+    def get_if_quick(self, digest: str) -> bytes | None:
+        """The bytes of a blob that can be read at once; None: there may be one all the same, and whoever has other work
+        asks `get` for it in a thread. Raises BlobDamaged.
+        """
         ...
 
     def hashes(self) -> Iterator[str]:

@@ -232,9 +232,6 @@ class FileStore:
     def has(self, digest: str) -> bool:
         return self.is_loose(digest) or self.packs.holding(digest) is not None
 
-    def is_quick(self, digest: str) -> bool:
-        return 0 < self._loose_size(digest) <= _QUICK
-
     def is_loose(self, digest: str) -> bool:
         """Does the blob have a file of its own?"""
         return self._loose_size(digest) > 0
@@ -261,6 +258,15 @@ class FileStore:
                 raise
             return packed
         return self._packed(digest)
+
+    def get_if_quick(self, digest: str) -> bytes | None:
+        try:
+            frame = self.frame(digest, _QUICK)
+            return None if frame is None else expanded(frame, digest, str(self.path_of(digest)))
+        except BlobDamaged:
+            if self.packs.holding(digest) is None:
+                raise
+            return None  # `get` looks there, too
 
     def _packed(self, digest: str) -> bytes | None:
         pack = self.packs.holding(digest)
@@ -289,8 +295,10 @@ class FileStore:
                 found.append(problem)
         return found
 
-    def frame(self, digest: str) -> bytes | None:
-        """A blob's file as it is; None: there is none. Raises BlobDamaged for what is no file of the store."""
+    def frame(self, digest: str, longest: int | None = None) -> bytes | None:
+        """A blob's file as it is; None: there is none, or it has more than `longest` bytes. Raises BlobDamaged for what
+        is no file of the store.
+        """
         place = str(self.path_of(digest))
         try:
             with self._shard(digest) as folder:
@@ -302,9 +310,10 @@ class FileStore:
                 raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink") from None
             raise
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
                 raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink")
-            return file.read() or None
+            return file.read() or None if longest is None or found.st_size <= longest else None
 
     def hashes(self) -> Iterator[str]:
         yield from self.loose_hashes()

@@ -35,9 +35,25 @@ def test_what_was_put_comes_back_byte_for_byte(store: FileStore) -> None:
     door.sync()
 
 
-def test_small_blobs_with_a_file_of_their_own_are_quick(store: FileStore) -> None:
+def test_small_blobs_with_a_file_of_their_own_are_read_at_once(store: FileStore) -> None:
     small, large = store.put(b"<p>small"), store.put(os.urandom(100_000))
-    assert store.is_quick(small) and not store.is_quick(large) and not store.is_quick(digest_of(b"not there"))
+    assert store.get_if_quick(small) == b"<p>small"
+    assert store.get_if_quick(large) is None and store.get_if_quick(digest_of(b"not there")) is None
+
+
+def test_a_damaged_small_blob_is_not_read_at_once_but_reported(store: FileStore) -> None:
+    digest = store.put(PAGE)
+    store.path_of(digest).write_bytes(compressed(b"another page"))
+    with pytest.raises(BlobDamaged):
+        store.get_if_quick(digest)
+
+
+def test_a_small_blob_behind_a_symlink_is_not_read_at_once_but_reported(store: FileStore, tmp_path: Path) -> None:
+    digest = store.put(PAGE)
+    store.path_of(digest).rename(tmp_path / "elsewhere")
+    store.path_of(digest).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BlobDamaged):
+        store.get_if_quick(digest)
 
 
 def test_a_blob_lies_where_its_hash_says_and_holds_a_checked_frame(store: FileStore) -> None:

@@ -197,6 +197,7 @@ def test_a_damaged_file_beside_a_whole_copy_in_a_pack_is_found_and_the_copy_is_s
     store.path_of(digest).write_bytes(b"not a frame")
     assert [str(store.path_of(digest))] == [problem.place for problem in store.damage_of(digest)]
     assert store.get(digest) == page(1)
+    assert store.get_if_quick(digest) is None, "it is no damage yet: get finds the copy"
     packed(store)
     assert store.damage_of(digest) == [] and not store.is_loose(digest), "packing again leaves the whole one"
 
