@@ -19,9 +19,10 @@ from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.outlook import Outlook
 from crawler.fetch.parse_memory import ParseMemory
+from crawler.fetch.reading_code import print_of_reading
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
-from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, Pause, Request, Response, StoredPage
+from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, PageNote, Pause, Request, Response, StoredPage
 from crawler.model.moments import Moment
 from crawler.model.records import DomainEvent, Job, PageResult, RobotsResult, SitemapResult, Validators, changed, dump
 from crawler.model.settings import Config
@@ -50,6 +51,7 @@ from crawler.workspace.runs import RunWatch
 log = logging.getLogger("sumi.fetcher")
 
 ASK_AGAIN_NS = 100_000_000  # until a withheld visit is looked at again
+NOT_MODIFIED = 304
 COOLING_IN_PLACE = 5.0  # seconds; a domain that its breaker holds back for longer is released meanwhile
 VisitResult = PageResult | SitemapResult
 
@@ -101,6 +103,7 @@ class DomainWorker:
         self._memory = memory
         self._activity = activity
         self._blobs = blobs
+        self._reading_code = b"" if blobs is None else print_of_reading()
         self._damaged: set[str] = set()  # hashes of blobs that are to be written anew
         self._asked_as = hash64(f"{config.user_agent.header}\n{ACCEPT}\n{ACCEPT_ENCODING}") & 0xFFFFFFFF
         self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)
@@ -254,6 +257,8 @@ class DomainWorker:
                     return None
                 if isinstance(wish, StoredPage):
                     answer = reply = self._stored_body(wish.content_hash)
+                elif isinstance(wish, PageNote):
+                    current.note = wish.note
                 elif isinstance(wish, RobotsResult):
                     if wish.error is not None and self._withholds(domain, current, wish):
                         return None
@@ -264,7 +269,7 @@ class DomainWorker:
             result: VisitResult = end.value
             if result.error is not None and self._withholds(domain, current, result):
                 return None
-            return self._keep_page(result, answer)
+            return self._keep_page(result, answer, current.note)
         except (OSError, JournalClosed):
             raise
         except Exception as problem:
@@ -292,32 +297,43 @@ class DomainWorker:
             self._memory.grow(len(body), len(body))
         return body
 
-    def _validators_of(self, job: Job) -> Validators | None:
-        """The validators of a job that may be sent: given to requests like ours, for a page that is in the store."""
+    def _stored(self, job: Job) -> tuple[Validators | None, bytes]:
+        """The validators of a job that may be sent, and what is noted beside its page.
+
+        They may be if they were given to requests like ours, for a page that is in the store.
+        """
         known = job.validators
         if self._blobs is None or not isinstance(known, Validators) or known.asked_as != self._asked_as:
-            return None
+            return None, b""
         try:
-            return known if self._blobs.has(known.content_hash) else None
+            note = self._blobs.note_of(known.content_hash)
         except NotAHash:
-            return None
+            note = None
+        return (None, b"") if note is None else (known, note)
 
-    def _keep_page(self, result: VisitResult, answer: Reply) -> VisitResult:
+    def _keep_page(self, result: VisitResult, answer: Reply, note: bytes) -> VisitResult:
         """Put the body of an accepted page into the store, before its result can name it."""
         if self._blobs is None or not isinstance(result, PageResult) or not isinstance(answer, (Response, bytes)):
             return result
-        if result.content_hash is None or result.noarchive:
+        digest = result.content_hash
+        if digest is None or result.noarchive:
             return result
-        if isinstance(answer, bytes):  # it came from the store, and is durable: the map would not know it otherwise
+        if isinstance(answer, bytes) or answer.status == NOT_MODIFIED:
+            # It is in the store, and durable there: the map would not know it otherwise.
+            if note:
+                self._put(partial(self._blobs.renew_note, digest, note), result.bytes)
             return changed(result, stored=True)
-        is_damaged = result.content_hash in self._damaged
-        self._damaged.discard(result.content_hash)
-        put = partial(self._blobs.put, answer.body, result.content_hash, is_anew=is_damaged)
-        if len(answer.body) > SMALL_BODY:
+        is_damaged = digest in self._damaged
+        self._damaged.discard(digest)
+        self._put(partial(self._blobs.put, answer.body, digest, is_anew=is_damaged, note=note), result.bytes)
+        return changed(result, stored=True)
+
+    def _put(self, put: Callable[[], object], size: int) -> None:
+        """Put a page of this size; a large one in a thread, so that other domains need not wait for it."""
+        if size > SMALL_BODY:
             self._hub.run_in_thread(put)
         else:
             put()
-        return changed(result, stored=True)
 
     def _step(self, current: VisitInProgress, reply: Reply) -> Wish:
         """The visit's next wish. A large page is parsed in a thread, so that other domains need not wait for it."""
@@ -405,6 +421,7 @@ class DomainWorker:
             return visit_sitemap(job, self._config, known, self._is_listed, retry_counts)
         learns_404 = self._config.validation.learn_404 and not domain.is_404_known
         fields = self._fields.of(job.domain, job.key)
+        validators, note = self._stored(job)
         return visit(
             job,
             self._config,
@@ -415,7 +432,9 @@ class DomainWorker:
             learns_404=learns_404,
             fields=fields,
             asked_as=self._asked_as,
-            validators=self._validators_of(job),
+            validators=validators,
+            reading_code=self._reading_code,
+            note=note,
         )
 
     # -- the breaker ---------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class VisitInProgress:
         "job",
         "job_end",
         "last_failure",
+        "note",
         "number",
         "pending",
         "withheld",
@@ -45,6 +46,7 @@ class VisitInProgress:
         self.job_end = job_end  # the cursor after the job
         self._visit = visit
         self.pending: Request | None = None
+        self.note = b""  # what is to be kept beside the page
         self._has_asked = False
         self._page_ledger: list[Exchange] = []
         self._robots_ledger: list[Exchange] = []

@@ -44,6 +44,7 @@ class PagesReadAgain:
 
     def __init__(self, config: Config, store: BlobStore) -> None:
         crawler = replace(config.crawler, head_requests="never", retries=0)
+        # Pages are read anew: what was noted beside them is not looked at, and nothing is noted.
         self._config = replace(config, crawler=crawler)
         self._store = store
         self._validator = Validator(config.validation, config.garbage)

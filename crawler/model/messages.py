@@ -42,6 +42,13 @@ class StoredPage:
     content_hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class PageNote:
+    """What is to be kept beside the page that this visit ends with: for the visit that finds it unchanged."""
+
+    note: bytes
+
+
 class RetryCounts(NamedTuple):
     """Retries of a visit so far. A visit that is repeated after a crash goes on counting from here.
 

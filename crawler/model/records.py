@@ -434,6 +434,8 @@ _VALIDITIES = frozenset(word.value for word in Validity)
 _HASH = re.compile(r"[0-9a-f]{64}")  # it is part of a path in the store
 _VERSION = b'{"v":%d,' % VERSION
 _encode = msgspec.json.Encoder().encode
+_NUL = rb"\u0000"
+_ADDRESSES = frozenset(("hrefs", "base", "urls", "sitemaps", "body"))
 _decode: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
 
 AnyRecord = TypeVar("AnyRecord", bound=msgspec.Struct)
@@ -465,8 +467,13 @@ def _whole_characters(value: Any) -> Any:
 
 
 def parse(line: bytes) -> Record:
-    """The record of a whole line. Raises RecordError with what is wrong with it."""
+    """The record of a whole line. Raises RecordError with what is wrong with it.
+
+    Its texts have no NUL: U+FFFD stands in its place, as it does in what the reader of pages returns.
+    """
     try:
+        if _NUL in line:
+            line = _without_nul(line)
         if not line.startswith(_VERSION):  # every writer begins so, but any order of members is valid
             _kind_of(line)
         record = _decode(line)
@@ -484,6 +491,30 @@ def parse(line: bytes) -> Record:
     elif type(record) is GuessEvent and (record.event not in ("guessed", "ended") or record.way not in _WAYS):
         raise RecordError(f"a broken guess record: {record.event!r} {record.way!r}")
     return record
+
+
+def _without_nul(line: bytes) -> bytes:
+    """The line with U+FFFD for NUL, which PostgreSQL does not keep in a text: maps of both engines say the same.
+
+    Addresses that are still to be parsed stay as they are: their parser knows what becomes of it.
+    """
+    try:
+        fields = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
+        return line  # what is wrong with it is said elsewhere
+    if not isinstance(fields, dict):
+        return line
+    return msgspec.json.encode({name: v if name in _ADDRESSES else _shown(v) for name, v in fields.items()})
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    if isinstance(value, dict):
+        return {_shown(name): _shown(each) for name, each in value.items()}
+    return value
 
 
 def _kind_of(line: bytes) -> str:

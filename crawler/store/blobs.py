@@ -38,12 +38,12 @@ class BlobStore(Protocol):
     Every method raises NotAHash for a name that is no hash, and OSError if the storage fails.
     """
 
-    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False) -> str:
+    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False, note: bytes = b"") -> str:
         """Keep these bytes and return their hash; `digest` is that hash, where the caller has it.
 
         A blob that is there already stays as it is, unless it was found damaged and `is_anew` asks for it. When this
         returns, every reader finds the blob, whole; it survives the death of this process, and a power cut once `sync`
-        has returned.
+        has returned. A `note` is kept beside a blob that is written now, if the storage can; it is no part of the blob.
         """
         ...
 
@@ -59,6 +59,16 @@ class BlobStore(Protocol):
         """The bytes of a blob that can be read at once; None: there may be one all the same, and whoever has other work
         asks `get` for it in a thread. Raises BlobDamaged.
         """
+        ...
+
+    def note_of(self, digest: str) -> bytes | None:
+        """What was noted beside a blob; empty: nothing that is whole. None: there is no such blob. Its content is not
+        looked at.
+        """
+        ...
+
+    def renew_note(self, digest: str, note: bytes) -> None:
+        """Note something else beside a blob, from the next `sync` of this store on, if the storage can."""
         ...
 
     def hashes(self) -> Iterator[str]:

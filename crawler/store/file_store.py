@@ -1,11 +1,14 @@
 """The store as files: `html/aa/bb/<sha256>.html.zst`, each a zstd frame with a checksum (`zstd -d` opens it).
 
+Before it there may be a note (`note_frame`), which `zstd -d` passes over.
+
 Old ones may have been put into packs (`pack_file`, `packing`), in `html/packs`: readers look in both places.
 
 Invariants:
 - a name appears by rename alone, when its file is whole; a name that is there means done;
 - no path is made of anything but a hash (`checked_hash`), and no symlink is followed below the root;
 - what is read has the hash of its name, or is reported as damaged;
+- a file whose note is renewed is durable before it takes the old one's place;
 - scratch files lie in `html/tmp`, named after their writer, which removes those of its predecessors.
 
 An empty file can be what a power cut leaves of a name whose content was not synced: it counts as no blob, and `put`
@@ -21,13 +24,15 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from threading import Lock
 
 from crawler.model.settings import Config
 from crawler.store.blobs import BlobDamaged, checked_hash
 from crawler.store.disk_sync import sync_file_system
+from crawler.store.note_frame import HEAD, damage_of_note, frame_size, note_frame, note_in, start_of_page
 from crawler.store.pack_file import NAME, Pack, Packs, dictionary_of, frame_maker, sampled, write_frames
 
 if sys.version_info >= (3, 14):
@@ -103,6 +108,8 @@ class FileStore:
         self.packs = Packs(root / PACKS)
         self._descriptor = -1
         self._is_dirty = False
+        self._renewing = Lock()  # a thread puts, and another one syncs
+        self._renewed: dict[str, str] = {}  # hash → scratch file, to be renamed once it is durable
         if writer:
             self._begin_writing()
 
@@ -129,14 +136,30 @@ class FileStore:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False) -> str:
+    def put(self, body: bytes, digest: str | None = None, *, is_anew: bool = False, note: bytes = b"") -> str:
         digest = checked_hash(digest if digest is not None else digest_of(body))
         if is_anew or not self.has(digest):  # in a file or a pack
-            self._write(digest, compressed(body))
+            frame = compressed(body)
+            self._name(self._write_scratch(note_frame(note, digest, len(frame)) + frame), digest)
         self._is_dirty = True
         return digest
 
-    def _write(self, digest: str, frame: bytes) -> None:
+    def renew_note(self, digest: str, note: bytes) -> None:
+        try:
+            content = self._content(digest)
+        except BlobDamaged:
+            return
+        if content is None or digest in self._renewed:
+            return
+        page = content[start_of_page(content) :]
+        scratch = self._write_scratch(note_frame(note, digest, len(page)) + page)
+        with self._renewing:
+            is_first = self._renewed.setdefault(digest, scratch) == scratch
+        if not is_first:
+            self._unlink_scratch(scratch)
+        self._is_dirty = True
+
+    def _write_scratch(self, content: bytes) -> str:
         root = self._root()
         scratch = f"{SCRATCH}/{self._writer}-{next(self._numbers)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -144,17 +167,28 @@ class FileStore:
         try:
             try:
                 os.fchmod(descriptor, self.mode)  # whatever the umask
-                view = memoryview(frame)
+                view = memoryview(content)
                 while view:
                     view = view[os.write(descriptor, view) :]
             finally:
                 os.close(descriptor)
-            with self._shard(digest, makes=True) as folder:
-                os.replace(scratch, f"{digest}{SUFFIX}", src_dir_fd=root, dst_dir_fd=folder)
         except OSError:
-            with suppress(OSError):
-                os.unlink(scratch, dir_fd=root)
+            self._unlink_scratch(scratch)
             raise
+        return scratch
+
+    def _name(self, scratch: str, digest: str) -> None:
+        """Give a scratch file the name of its blob."""
+        try:
+            with self._shard(digest, makes=True) as folder:
+                os.replace(scratch, f"{digest}{SUFFIX}", src_dir_fd=self._root(), dst_dir_fd=folder)
+        except OSError:
+            self._unlink_scratch(scratch)
+            raise
+
+    def _unlink_scratch(self, scratch: str) -> None:
+        with suppress(OSError):
+            os.unlink(scratch, dir_fd=self._root())
 
     def remove(self, digest: str) -> bool:
         """Remove a blob, from its file and from its pack. False: it was not there."""
@@ -220,7 +254,14 @@ class FileStore:
 
     def sync(self) -> None:
         self._is_dirty = False
+        with self._renewing:
+            renewed, self._renewed = self._renewed, {}
         sync_file_system(self._root())
+        for digest, scratch in renewed.items():
+            if self.is_loose(digest):
+                self._name(scratch, digest)
+            else:  # it was packed meanwhile
+                self._unlink_scratch(scratch)
 
     def sync_if_dirty(self) -> None:
         """Sync, if anything was put here since the last time: a blob that was there may be another fetcher's, too."""
@@ -283,9 +324,11 @@ class FileStore:
         """What is wrong with a blob, in each of the places where it is."""
         found = []
         try:
-            frame = self.frame(digest)
-            if frame is not None:
-                expanded(frame, digest, str(self.path_of(digest)))
+            content, place = self._content(digest), str(self.path_of(digest))
+            if content is not None:
+                expanded(content[start_of_page(content) :], digest, place)
+                if reason := damage_of_note(content, digest):
+                    raise BlobDamaged(digest, place, reason)
         except BlobDamaged as problem:
             found.append(problem)
         for pack in self.packs.all():
@@ -295,25 +338,58 @@ class FileStore:
                 found.append(problem)
         return found
 
+    def note_of(self, digest: str) -> bytes | None:
+        try:
+            with self._open(digest) as (descriptor, size):
+                head = os.read(descriptor, HEAD)
+                if len(head) < frame_size(head):
+                    head += os.read(descriptor, frame_size(head) - len(head))
+                if head:
+                    return note_in(head, digest, size)
+        except (FileNotFoundError, BlobDamaged):
+            pass
+        return b"" if self.packs.holding(digest) is not None else None
+
     def frame(self, digest: str, longest: int | None = None) -> bytes | None:
-        """A blob's file as it is; None: there is none, or it has more than `longest` bytes. Raises BlobDamaged for what
-        is no file of the store.
+        """The page in a blob's file as it is; None: there is none, or the file has more than `longest` bytes. Raises
+        BlobDamaged for what is no file of the store.
         """
-        place = str(self.path_of(digest))
+        content = self._content(digest, longest)
+        return None if content is None else content[start_of_page(content) :]
+
+    def _content(self, digest: str, longest: int | None = None) -> bytes | None:
+        """A blob's file as it is, its note included; None as with `frame`."""
+        try:
+            with self._open(digest) as (descriptor, size):
+                if longest is not None and size > longest:
+                    return None
+                return _read_all(descriptor, size) or None
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def _open(self, digest: str) -> Iterator[tuple[int, int]]:
+        """The descriptor of a blob's file, and its size. Raises FileNotFoundError; BlobDamaged for what is no file of
+        the store.
+        """
+        checked_hash(digest)
         try:
             with self._shard(digest) as folder:
                 descriptor = os.open(f"{digest}{SUFFIX}", _READ, dir_fd=folder)
-        except FileNotFoundError:
-            return None
         except OSError as problem:
             if problem.errno in _REFUSED or problem.errno == errno.ENXIO:
-                raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink") from None
+                raise self._no_file(digest) from None
             raise
-        with os.fdopen(descriptor, "rb") as file:
+        try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise BlobDamaged(digest, place, "it is no plain file, or lies behind a symlink")
-            return file.read() or None if longest is None or found.st_size <= longest else None
+                raise self._no_file(digest)
+            yield descriptor, found.st_size
+        finally:
+            os.close(descriptor)
+
+    def _no_file(self, digest: str) -> BlobDamaged:
+        return BlobDamaged(digest, str(self.path_of(digest)), "it is no plain file, or lies behind a symlink")
 
     def hashes(self) -> Iterator[str]:
         yield from self.loose_hashes()
@@ -388,6 +464,13 @@ class FileStore:
 def open_store(config: Config, *, writer: str = "") -> FileStore:
     """The pages that a config's crawls keep. A `writer` makes the folders, where there are none."""
     return FileStore(config.workspace / "store" / "html", writer=writer, mode=int(config.store.file_mode, 8))
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    pieces = []
+    while piece := os.read(descriptor, max(size, _PIECE)):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _body_in(pack: Pack, digest: str) -> bytes | None:

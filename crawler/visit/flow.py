@@ -5,6 +5,7 @@
     Request                    →  Response, Failure, or a Refusal (the budget is spent)
     Pause                      →  None, once the time has passed
     StoredPage                 →  its bytes; None: they are not to be had
+    PageNote                   →  None, once it is held ready to be kept beside the page
     RobotsResult, DomainEvent  →  None, once it is written to the journal
 
 and returns the page's result. The worker fills in time, boot and ledger (`at`, `boot`, `ledger`) and the request number
@@ -12,8 +13,9 @@ of a closure. A pause carries the retry counts: a visit that is interrupted ther
 more retries than the config allows.
 
 The flow is robots.txt, HEAD (`head-requests`), GET. Where the page is in the store, it is one GET with the validators
-of the last answer, and after a 304 the stored page is read as if it had been sent again. A redirect that keeps the key
-(`www.`, slash, scheme) is followed here; one that leaves it ends the visit, for the target is a page of its own.
+of the last answer, and after a 304 the stored page is read as if it had been sent again; or what was noted beside it
+when it was read last, if reading it again would give the same. A redirect that keeps the key (`www.`, slash, scheme) is
+followed here; one that leaves it ends the visit, for the target is a page of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from crawler.model.messages import (
     Answer,
     BodyWanted,
     Failure,
+    PageNote,
     Pause,
     Request,
     Response,
@@ -60,12 +63,15 @@ from crawler.model.urls import UrlError, authority_of, domain_of, hash64, normal
 from crawler.model.validity import REJECTED, Validity
 from crawler.visit.html import (
     Extracted,
-    extract,
+    extracted,
     header_says_noarchive,
     header_says_nofollow,
     language_of,
+    read,
     refresh_target,
 )
+from crawler.visit.page_reading import Reading
+from crawler.visit.reading_note import NoteKey, key_of, note_of, reading_in
 from crawler.visit.robots import MAX_BYTES, Policy, Verdict, parse, policy_of, text_of, verdict_of_status
 from crawler.visit.validation import Validation, Validator, text_print
 
@@ -107,7 +113,7 @@ class Refusal:
     is_own: bool = True
 
 
-Wish = Request | Pause | StoredPage | RobotsResult | SitemapResult | DomainEvent
+Wish = Request | Pause | StoredPage | PageNote | RobotsResult | SitemapResult | DomainEvent
 Reply = Answer | Refusal | bytes | None
 Visit = Generator[Wish, Reply, PageResult]
 KnownRobots = Callable[[str], Policy | None]
@@ -133,16 +139,20 @@ def visit(
     fields: Sequence[ExtractRule] = (),
     asked_as: int = 0,
     validators: Validators | None = None,
+    reading_code: bytes = b"",
+    note: bytes = b"",
 ) -> Visit:
     """Visit one page. `known` gives a host's policy if it is cached and fresh; `is_listed` says whether a domain
     must never be visited (a robots.txt can redirect anywhere). `retry_counts` are those of an interrupted visit
     that this one continues. `validator` is the config's, where it is at hand. `learns_404`: GET a missing page, too.
     `fields` are the user's own that concern this page. `asked_as` stands for the headers of our requests. `validators`
-    are those of the job, if its page is in the store and they were given to the same `asked_as`.
+    are those of the job, if its page is in the store and they were given to the same `asked_as`; `note` is what was
+    noted beside it. `reading_code` is a print of the code that reads pages: without one nothing is noted, or believed.
     """
     flow = _Flow(job, config, known, is_listed, retry_counts, validator, learns_404)
     flow.fields = fields
     flow.asked_as, flow.validators = asked_as, validators
+    flow.reading_code, flow.note = reading_code, note
     try:
         return (yield from flow.run())
     except _Ended as ended:
@@ -232,10 +242,19 @@ class _Flow:
         self.longest_base = longest_key(config.traps.max_url_length)
         self.labels_lists = config.discovery.pagination != "off"
         self.keeps_pages = config.store.html
-        self.has_simhash = config.store.near_duplicates
+        self.ways = (  # everything in the config that reading a page depends on
+            config.crawler.max_links_per_page,
+            config.user_agent.crawler_name,
+            self.validator.longest_text,
+            config.crawler.link_text,
+            config.discovery.pagination != "off",
+            config.store.near_duplicates,
+        )
         self.fields: Sequence[ExtractRule] = ()
         self.asked_as = 0
         self.validators: Validators | None = None
+        self.reading_code = self.note = b""
+        self.reading: Reading | None = None  # of the page, as it was noted or is read
         self.may_ask_conditionally = True  # until a 304 turns out to be of no use
         self.is_etag_vain = False  # the ETag was sent, or doubted, and the page came all the same
         self.key = job.key.removeprefix(SITEMAP_KEY)
@@ -279,7 +298,7 @@ class _Flow:
                 self._check_head(answer)
                 is_head = False
             else:
-                return self._read(url, answer)
+                return (yield from self._read(url, answer))
 
     def _conditions(self, url: str) -> tuple[tuple[str, str], ...]:
         """The headers that ask for this page only if it has changed; none where its validators do not belong."""
@@ -309,13 +328,18 @@ class _Flow:
         if is_doubted and etag not in ("", known.etag.removeprefix("W/")):
             self.is_etag_vain = True
             return None  # it speaks of another page than the one that is here
-        body = yield StoredPage(known.content_hash)
-        if not isinstance(body, bytes):
-            return None
         headers = {name: value for name, value in confirmed.headers.items() if name not in _OF_THE_BODY}
         headers = {"etag": known.etag, "last-modified": known.last_modified, **known.headers, **headers}
         headers = {name: value for name, value in headers.items() if value}
-        is_cut = len(body) > self.limit
+        key = self._note_key(headers)
+        self.reading = None if key is None else reading_in(self.note, key)
+        body = b""
+        if self.reading is None:
+            found = yield StoredPage(known.content_hash)
+            if not isinstance(found, bytes):
+                return None
+            body = found
+        is_cut = (len(body) if self.reading is None else self.reading.size) > self.limit
         return Response(
             *(200, headers, body, is_cut, confirmed.elapsed),
             received_at=confirmed.received_at,
@@ -442,7 +466,7 @@ class _Flow:
         if not 200 <= status <= 299:
             raise self._failed(_http(status), answer)
 
-    def _read(self, url: str, answer: Response) -> PageResult:
+    def _read(self, url: str, answer: Response) -> Generator[Wish, Reply, PageResult]:
         self._check_status(answer)
         body, content_type = answer.body, answer.headers.get("content-type")
         if answer.is_cut:
@@ -453,14 +477,17 @@ class _Flow:
             found = kind or "something without a type"
             words = f"HEAD said {self.head_type}, GET sent {found}" if self.head_type else f"not HTML but {found}"
             raise self._mismatch(words, answer)
-        page = self._extract(url, answer, self.settings.max_links_per_page)
+        is_noted = self.reading is not None
+        if self.reading is None:
+            self.reading = self._reading(answer, self.settings.max_links_per_page)
+        page = extracted(self.reading, url, self.longest_base)
         hrefs = page.hrefs
         following = label_next(self.key, page.base or url, page.numbered, page.rel_next) if self.labels_lists else None
         header = answer.headers.get("refresh")
         if header and (refresh := refresh_target(header)):
             hrefs = (*hrefs, refresh)
         base = _without_userinfo(url, [page.base])[0] if page.base else page.base
-        return self._result(
+        result = self._result(
             PageState.PROCESSED,
             None,
             answer,
@@ -474,19 +501,39 @@ class _Flow:
             following=following,
             url=url,
         )
+        note = b"" if is_noted else self._note(result, answer)
+        if note:
+            yield PageNote(note)
+        return result
 
-    def _extract(self, url: str, answer: Response, most_links: int) -> Extracted:
-        return extract(
+    def _note(self, result: PageResult, answer: Response) -> bytes:
+        """What is to be noted beside the page; empty: nothing, or nothing else than what is there."""
+        key = self._note_key(answer.headers)
+        is_kept = result.content_hash is not None and not result.noarchive
+        if key is None or not is_kept or self.reading is None:
+            return b""
+        is_confirmed = self.validators is not None and self.validators.content_hash == result.content_hash
+        # One of another type stays: the page has two addresses then, whose servers would take turns.
+        return b"" if is_confirmed and key.is_way_of(self.note) else note_of(self.reading, key)
+
+    def _note_key(self, headers: Mapping[str, str]) -> NoteKey | None:
+        """The key of this page's note; None: the page has to be read for itself."""
+        content_type = headers.get("content-type")
+        if not self.reading_code or content_type is None or self.fields or self.validator.looks_into_pages:
+            return None
+        return key_of(self.reading_code, self.ways, content_type)
+
+    def _reading(self, answer: Response, most_links: int) -> Reading:
+        _, agent, longest_text, has_link_text, wants_next, wants_simhash = self.ways
+        return read(
             answer.body,
             answer.headers.get("content-type"),
-            url,
             most_links,
-            agent=self.agent,
-            longest_base=self.longest_base,
-            longest_text=self.validator.longest_text,
-            has_link_text=self.settings.link_text,
-            wants_next=self.labels_lists,
-            wants_simhash=self.has_simhash,
+            agent=agent,
+            longest_text=longest_text,
+            has_link_text=has_link_text,
+            wants_next=wants_next,
+            wants_simhash=wants_simhash,
         )
 
     def _judge(self, answer: Response | None, page: Extracted | None) -> tuple[Validation | None, int | None]:
@@ -498,7 +545,7 @@ class _Flow:
         if answer is None or (page is None and answer.status < 400) or not self.validator.is_enabled:
             return None, None
         if page is None and answer.body:
-            page = self._extract(self.job.wire, answer, 0)
+            page = extracted(self._reading(answer, 0), self.job.wire, self.longest_base)
         found = self.validator.judge(answer, page)
         is_comparable = answer.status in _MISSING or (found is not None and found.word is Validity.OK)
         return found, text_print(page, self.job.wire) if page is not None and is_comparable else None
@@ -666,7 +713,7 @@ class _Flow:
             links_cut=links_cut,
             redirect=redirect,
             retries=self.retries,
-            bytes=len(answer.body) if answer and answer.status < 400 else 0,
+            bytes=self._size(answer) if answer and answer.status < 400 else 0,
             closes=closes,
             truncated=truncated,
             validation=None if found is None else found.word.value,
@@ -678,6 +725,9 @@ class _Flow:
             next_by=following[1] if following else "",
             **facts,
         )
+
+    def _size(self, answer: Response) -> int:
+        return len(answer.body) if self.reading is None else self.reading.size
 
     def _facts(self, url: str, answer: Response, page: Extracted) -> dict[str, Any]:
         """What an accepted page says about itself, and, if it came whole, what tells whether it has changed."""

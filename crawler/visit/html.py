@@ -12,7 +12,6 @@ import codecs
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import ada_url
 
@@ -23,6 +22,7 @@ from crawler.model.pagination import LIST_WORDS
 from crawler.visit.clean_text import cleaned
 from crawler.visit.encoding import FALLBACK, find_encoding, recoded
 from crawler.visit.link_text import link_text
+from crawler.visit.page_reading import NO_FACTS, Facts, Reading
 from crawler.visit.scanner import LONGEST_ADDRESS, LONGEST_TEXT, Element, Link, Scan, scan
 from crawler.visit.simhash import simhash
 
@@ -44,24 +44,6 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 _NOARCHIVE = frozenset({"noarchive"})
 _BLANKS = b"\t\n\v\f\r "
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,5}")
-
-
-class Facts(NamedTuple):
-    """What a page says about itself. `canonical` is as written, `heading` is the text of the first `<h1>`.
-
-    `text_hash` is the same for pages that show the same text; None: the page shows none.
-    """
-
-    description: str | None = None
-    language: str | None = None
-    canonical: str | None = None
-    heading: str | None = None
-    noarchive: bool = False
-    text_hash: str | None = None
-    simhash: str | None = None  # only if asked for
-
-
-NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +84,49 @@ def extract(
 
     A base over `longest_base` is no base. Links beyond what one page can claim are left out (`page_claims`).
     """
+    found = read(
+        body,
+        content_type,
+        max_links,
+        agent=agent,
+        longest_text=longest_text,
+        has_link_text=has_link_text,
+        wants_next=wants_next,
+        wants_simhash=wants_simhash,
+    )
+    return extracted(found, url, longest_base)
+
+
+def extracted(page: Reading, url: str, longest_base: int = LONGEST_KEY) -> Extracted:
+    """The facts of a page that was read, at the address that answered."""
+    base = url if page.base is None else _resolve_base(page.base, url, longest_base)
+    kept = links_within(base, page.hrefs)
+    return Extracted(
+        title=page.title,
+        base=base,
+        hrefs=page.hrefs[:kept],
+        nofollow=page.nofollow,
+        links_cut=page.left_out + len(page.hrefs) - kept,
+        text=page.text,
+        contexts=None if page.contexts is None else page.contexts[:kept],
+        rel_next=page.rel_next,
+        numbered=page.numbered,
+        facts=page.facts,
+    )
+
+
+def read(
+    body: bytes,
+    content_type: str | None,
+    max_links: int,
+    *,
+    agent: str | None = None,
+    longest_text: int = LONGEST_TEXT,
+    has_link_text: bool = False,
+    wants_next: bool = False,
+    wants_simhash: bool = False,
+) -> Reading:
+    """What a page says, wherever it is. The parameters are those of `extract`. Never raises."""
     is_xml = media_type(content_type) == "application/xhtml+xml"
     encoding = _xml_encoding(body, content_type) if is_xml else find_encoding(body, content_type)
     data = _in_utf8(body, encoding)
@@ -119,17 +144,16 @@ def extract(
     if not body.isascii():
         written = [href if href.isascii() else _in_page_encoding(href, encoding) for href in hrefs]
         hrefs = list(dict.fromkeys(written))
-    base = url if page.base is None else _resolve_base(page.base, url, longest_base)
-    kept = links_within(base, hrefs)
     metas = _named_metas(page.elements)
-    return Extracted(
+    return Reading(
+        size=len(body),
         title=None if page.title is None else cleaned(page.title, LONGEST_TITLE) or None,
-        base=base,
-        hrefs=tuple(hrefs[:kept]),
+        base=page.base,
+        hrefs=tuple(hrefs),
         nofollow=_says(_NOFOLLOW, metas, agent),
-        links_cut=page.left_out + len(hrefs) - kept,
+        left_out=page.left_out,
         text=page.text[:longest_text],
-        contexts=_contexts(data, page.links, written, hrefs[:kept], is_xml) if has_link_text else None,
+        contexts=_contexts(data, page.links, written, hrefs, is_xml) if has_link_text else None,
         rel_next=tuple(dict.fromkeys([written[number] for number in page.marked])) if page.marked else (),
         numbered=tuple([written[number] for number in page.numbered]) if page.numbered else (),
         facts=_facts(data, page, metas, agent, is_xml=is_xml, wants_simhash=wants_simhash),

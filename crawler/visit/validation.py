@@ -104,6 +104,11 @@ class Validator:
         self._selectors = [rule for rule in garbage if rule.selector]
         self.longest_text = LONGEST_USER_TEXT if self._texts and settings.enabled else LONGEST_TEXT
 
+    @property
+    def looks_into_pages(self) -> bool:
+        """Are there signatures of a user's own, which the bytes of every page have to be searched for?"""
+        return self.is_enabled and bool(self._texts or self._selectors)
+
     def judge(self, answer: Response, page: Extracted | None) -> Validation | None:
         """The judgement of an answer. `page` is what its body says; None: no HTML was read.
 
@@ -128,7 +133,7 @@ class Validator:
             return _error_page(answer, page) if size < LITTLE else None
         if size >= LITTLE:
             return None
-        if size < THIN and len(page.hrefs) <= FEW_LINKS:
+        if is_judged_by_its_markup(page.text, page.hrefs):
             return _thin_page(answer, page) or _soft_404(page)
         return _soft_404(page)
 
@@ -146,6 +151,13 @@ class Validator:
             if found is not None:
                 return Validation(Validity(found.verdict), f"{found.name}: {found.selector} matches")
         return None
+
+
+def is_judged_by_its_markup(text: bytes, hrefs: Sequence[str]) -> bool:
+    """Is a page with 2xx so thin that its bytes are looked at, too? Of others, what they show is enough, and of those
+    that show `LITTLE` bytes or more it is its length alone.
+    """
+    return len(text) < THIN and len(hrefs) <= FEW_LINKS
 
 
 def plain(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 OWNER_ONLY = 0o600  # of files: a workspace tells what was visited, and its state files decide what will be
@@ -30,7 +32,12 @@ def read_own(path: Path) -> bytes:
 
 
 def write_atomically(
-    path: Path, content: bytes, *, durable: bool = True, sync_name: bool = True, mode: int | None = None
+    path: Path,
+    content: bytes | Iterable[bytes],
+    *,
+    durable: bool = True,
+    sync_name: bool = True,
+    mode: int | None = None,
 ) -> None:
     """Replace a whole file: after a crash it holds the old content or the new, never a part.
 
@@ -43,19 +50,18 @@ def write_atomically(
         try:
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            for piece in (content,) if isinstance(content, bytes) else content:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(descriptor, view) :]
             if durable:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
         scratch.replace(path)
-    except OSError:
-        try:
+    except BaseException:
+        with suppress(OSError):
             scratch.unlink()
-        except OSError:
-            pass
         raise
     if durable and sync_name:
         sync_folder(path.parent)

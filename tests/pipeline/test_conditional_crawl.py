@@ -32,6 +32,7 @@ from tests.pipeline.walks import config_for, crawl_quickly
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 PLAIN = tuple(f"/plain/{number}" for number in range(8))
+LONG = (PLAIN[6], PLAIN[7])  # their readings are noted: the others are too thin
 ODD = ("/suffix", "/other-etag", "/always-304", "/no-validators", "/noarchive", "/damaged", "/missing", "/nofollow")
 ODD += ("/false-etag", "/slash")
 
@@ -51,6 +52,8 @@ class Site(ThreadingHTTPServer):
         links = "".join(f'<a href="{path}">to it</a>' for path in (*PLAIN, *ODD))
         self.pages = {path: f"<title>{path}</title><p>text of {path}</p>" for path in (*PLAIN, *ODD)}
         self.pages["/"] = f"<title>front</title>{links}"
+        for path in LONG:
+            self.pages[path] += "<p>" + "a word " * 200
         self.pages["/nofollow"] += '<a href="/never">never</a>'
         self.seen: list[tuple[str, str, str, int]] = []
         self.is_second = False
@@ -162,6 +165,12 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
     flipped[len(flipped) // 2] ^= 1
     damaged.write_bytes(flipped)
     missing.unlink()
+    of_page, of_note = (store.path_of(first[path].content_hash or "") for path in LONG)
+    whole_page = of_page.read_bytes()
+    of_page.write_bytes(whole_page[:-20] + bytes([whole_page[-20] ^ 1]) + whole_page[-19:])
+    noted = store.note_of(first[LONG[1]].content_hash or "")
+    of_note.write_bytes(of_note.read_bytes()[:60] + b"?" + of_note.read_bytes()[61:])
+    assert noted and not store.note_of(first[LONG[1]].content_hash or "")
     changed = PLAIN[:3]
     for path in changed:
         site.pages[path] += "<p>changed</p>"
@@ -189,6 +198,10 @@ def test_three_changed_pages_are_sent_and_the_others_confirmed_whatever_a_server
         assert (second[path].title, second[path].content_hash) == (first[path].title, first[path].content_hash)
     kept_not = second["/noarchive"]
     assert kept_not.noarchive and not kept_not.stored and not store.has(kept_not.content_hash or ""), "hashed, not kept"
+    (found,) = verify(config).damaged
+    assert found.digest == first[LONG[0]].content_hash, "a 304 takes what is noted, and does not look at the page"
+    of_page.write_bytes(whole_page)
+    assert store.note_of(first[LONG[1]].content_hash or "") == noted, "the page was read, and noted anew"
     assert verify(config).is_sound, "the damaged page was put anew, and the missing one"
 
     crawl_quickly(paths[kept])

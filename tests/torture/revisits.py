@@ -2,8 +2,9 @@
 in the fourth run almost no page is due, and the others are carried into it.
 
 After each run the map must be that of calm crawls, with and without the store, and the very pages must have been
-confirmed by a 304 that the calm crawl had confirmed. Stored pages are packed all the while, by a process that is often
-killed too. In the end every page that a result names is there, whole, and nothing else is.
+confirmed by a 304 that the calm crawl had confirmed. Most pages show enough to be noted beside their files. In every
+second round stored pages are packed all the while, by a process that is often killed too; then they are read again. In
+the end every page that a result names is there, whole, and nothing else is.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from tests.torture.run import DEEDS, LIMITS, ROOT, Crawl, check_logs, endure, la
 RUNS = 4  # the web is unchanged in the second run, and changed in the third, which plans the fourth
 CHANGES = 3
 CHANGED = (("tea-almanac.test", "/brewing"), ("tea-almanac.test", "/seasons"), ("chart-room.test", "/maps/"))
+WORDY = "There is more to be told about it than anybody wants to hear. " * 20
+FEWEST_NOTES = 40
 NEW = "https://tea-almanac.test/new"  # one more page, which the changed ones link to
 
 
@@ -46,8 +49,8 @@ class ChangingTerrain:
     """The demo, and the demo with some pages changed while the flag file is there."""
 
     flag: Path
-    before: SiteTerrain = field(default_factory=demo_terrain)
-    after: SiteTerrain = field(default_factory=lambda: changed_terrain(demo_terrain()))
+    before: SiteTerrain = field(default_factory=lambda: wordy_terrain(demo_terrain()))
+    after: SiteTerrain = field(default_factory=lambda: changed_terrain(wordy_terrain(demo_terrain())))
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -55,6 +58,17 @@ class ChangingTerrain:
 
     def answer(self, host: str, method: str, target: str) -> Answer:
         return (self.after if self.flag.exists() else self.before).answer(host, method, target)
+
+
+def wordy_terrain(terrain: SiteTerrain) -> SiteTerrain:
+    """The same with a long paragraph on every page that has one, so that no page is too thin to be noted."""
+    sites = [
+        replace(
+            site, pages=tuple(replace(page, text=(*page.text, WORDY)) if page.text else page for page in site.pages)
+        )
+        for site in terrain.sites
+    ]
+    return SiteTerrain(tuple(sites))
 
 
 def changed_terrain(terrain: SiteTerrain) -> SiteTerrain:
@@ -75,14 +89,19 @@ def _changed(page: Page) -> Page:
 class Packer:
     """`store pack`, again and again, beside a crawl. It is killed as often as it comes to its end."""
 
-    def __init__(self, config: Path, chance: random.Random) -> None:
+    def __init__(self, config: Path, chance: random.Random, *, is_at_work: bool) -> None:
         self._config = config
+        self._is_at_work = is_at_work
         self._chance = chance
         self._process: subprocess.Popen[bytes] | None = None
         self.done = self.killed = 0
 
     def turn(self) -> None:
-        """End the packing that is under way, and begin another."""
+        """End the packing that is under way, and begin another, if they are to be packed meanwhile."""
+        if self._is_at_work:
+            self.pack()
+
+    def pack(self) -> None:
         self.end(is_killed=self._chance.random() < 0.5)
         self._process = subprocess.Popen(
             [
@@ -135,7 +154,7 @@ def torture_revisits(
                 folder = base / f"round-{number}"
                 flag.unlink(missing_ok=True)
                 config = write_demo_config(folder, served, LIMITS)
-                packer = Packer(config, chance)
+                packer = Packer(config, chance, is_at_work=number % 2 == 0)
                 before = len(served.requests())
                 died: Counter[str] = Counter()
                 for run in range(1, RUNS + 1):
@@ -148,14 +167,16 @@ def torture_revisits(
                     )
                     assert found.confirmed == calm[run - 1].confirmed, found.confirmed ^ calm[run - 1].confirmed
                     check_logs(folder, run)
-                packer.turn()
+                notes = _notes(config)
+                packer.pack()
                 packer.end()
+                assert number % 2 == 0 or notes > FEWEST_NOTES, f"{notes} pages are noted"
                 _check(folder, served, before)
                 deaths += died
                 again = results_twice(FileWorkspace(folder))
                 say(
                     f"round {number}: {sum(died.values())} deaths ({dict(died)}), {packer.done} packings and"
-                    f" {packer.killed} killed, {again} results twice, the same maps and the same 304s"
+                    f" {packer.killed} killed, {notes} notes, {again} results twice, the same maps and the same 304s"
                 )
                 assert again <= sum(died.values()) * LIMITS.max_concurrent_pages_open
     say(f"{rounds} rounds, {sum(deaths.values())} deaths {dict(deaths)}: every map the same")
@@ -239,6 +260,12 @@ def _differences(calm: Path, other: Path) -> str:
             f" SELECT 'here', * FROM (SELECT {columns} FROM other.pages EXCEPT SELECT {columns} FROM pages)"
         )
         return "\n".join(map(str, rows.fetchmany(20)))
+
+
+def _notes(config: Path) -> int:
+    """Pages that a 304 would not read again."""
+    store = open_store(load(config, workspace=config.parent))
+    return sum(bool(store.note_of(digest)) for digest in store.hashes())
 
 
 def _check(folder: Path, served: Served, since: int) -> None:

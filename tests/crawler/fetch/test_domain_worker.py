@@ -171,7 +171,7 @@ def test_a_closure_skips_the_jobs_after_it_and_is_in_the_gate(bench: Bench) -> N
 def test_a_closure_of_an_earlier_process_is_reported_once_for_all_jobs_that_it_skips(bench: Bench) -> None:
     bench.domain.pace.begin_run(1, bench.journal.mark())
     bench.domain.pace.close(Closure("rate-limited", 7))
-    bench.domain.close()
+    bench.domain.close().release()
     bench.domain = bench.claim()
     bench.release("one", "two")
     bench.work()
@@ -258,7 +258,7 @@ def test_a_bug_costs_a_page_and_not_the_crawl(bench: Bench, monkeypatch: pytest.
         raise ZeroDivisionError
 
     bench.wire.answers["/fine"] = Response(404, {})
-    monkeypatch.setattr(crawler.visit.flow, "extract", fail)
+    monkeypatch.setattr(crawler.visit.flow, "read", fail)
     bench.release("broken", "fine")
     bench.work()
     assert [(page.state, page.error) for page in bench.pages()] == [

@@ -54,7 +54,7 @@ EXAMPLES: list[Record] = [
         status=429,
         content_type="text/html",
         last_modified="Wed, 15 Jan 2025 10:30:00 GMT",
-        title='Über \u2028 \x00 "quotes"',
+        title='Über \u2028 \x01 "quotes"',
         base="https://example.com/a/",
         hrefs=("/b", "", "\n", "mailto:x"),
         nofollow=True,
@@ -133,7 +133,8 @@ def test_any_text_that_is_text_comes_back_as_it_was(
     title: str | None, hrefs: tuple[str, ...], error: str | None, delay: float | None
 ) -> None:
     page = PageResult(1, "k", "w", "d", "t", "processed", title=title, hrefs=hrefs, error=error)
-    assert parse(dump(page)) == page
+    shown = [text and text.replace("\0", "\ufffd") for text in (title, error)]
+    assert parse(dump(page)) == changed(page, title=shown[0], error=shown[1])
     robots = RobotsResult(1, "d", "h", "t", "parsed", crawl_delay=delay)
     assert parse(dump(robots)) == robots
 
@@ -226,6 +227,25 @@ def test_whatever_stands_on_a_line_parse_returns_a_record_or_raises_record_error
         parse(line)
     except RecordError:
         pass
+
+
+def test_texts_have_no_nul_and_addresses_are_left_to_their_parser() -> None:
+    page = PageResult(1, "k", "w", "d", "t", "failed", error="tls: a\0b", title="\0", hrefs=("/a\0b",), base="/\0")
+    page = changed(page, fields={"na\0me": ("x\0", "\\u0000")}, texts=("\0t",), etag='"\0"', headers={"x": "\0"})
+    read = parse(dump(page))
+    assert read == changed(
+        *(page,),
+        error="tls: a\ufffdb",
+        title="\ufffd",
+        fields={"na\ufffdme": ("x\ufffd", "\\u0000")},
+        texts=("\ufffdt",),
+        etag='"\ufffd"',
+        headers={"x": "\ufffd"},
+    )
+    event = DomainEvent(1, "d", "t", "deferred", 1)
+    assert parse(dump(changed(event, detail="a\0"))) == changed(event, detail="a\ufffd")
+    with pytest.raises(RecordError, match="not JSON"):
+        parse(b'{"v":1,"kind":"page","title":"\\u0000"')
 
 
 def test_records_cannot_be_changed() -> None:

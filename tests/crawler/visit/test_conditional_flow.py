@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from msgspec.structs import replace as with_members
 
-from crawler.model.messages import Request, Response, StoredPage
+from crawler.model.messages import PageNote, Request, Response, StoredPage
 from crawler.model.records import UNSET, Job, PageResult, Revalidation, Validators
-from crawler.model.settings import Config, NetworkSettings, StoreSettings
+from crawler.model.settings import (
+    Config,
+    CrawlerSettings,
+    DiscoverySettings,
+    ExtractRule,
+    GarbageRule,
+    NetworkSettings,
+    StoreSettings,
+    UserAgentSettings,
+)
 from crawler.visit.flow import MOST_HEADERS, visit
 from crawler.visit.robots import Policy
 
@@ -28,11 +39,28 @@ class Revisit:
     """One visit to its end. `stored`: what the store answers."""
 
     def __init__(
-        self, *answers: Response, known: Validators | None = KNOWN, stored: bytes | None = PAGE, config: Config = CONFIG
+        self,
+        *answers: Response,
+        known: Validators | None = KNOWN,
+        stored: bytes | None = PAGE,
+        config: Config = CONFIG,
+        job: Job = JOB,
+        code: bytes = b"",
+        note: bytes = b"",
+        fields: tuple[ExtractRule, ...] = (),
     ) -> None:
         self.requests: list[Request] = []
+        self.has_read = False  # the stored page
+        self.note: bytes | None = None
         script = list(answers)
-        flow = visit(JOB, config, lambda host: Policy(), lambda domain: False, asked_as=7, validators=known)
+        flow = visit(
+            *(job, config, lambda host: Policy(), lambda domain: False),
+            asked_as=7,
+            validators=known,
+            reading_code=code,
+            note=note,
+            fields=fields,
+        )
         reply: Response | bytes | None = None
         try:
             while True:
@@ -40,6 +68,9 @@ class Revisit:
                 if isinstance(wish, StoredPage):
                     assert known is not None and wish.content_hash == known.content_hash
                     reply = stored
+                    self.has_read = True
+                elif isinstance(wish, PageNote):
+                    self.note, reply = wish.note, None
                 else:
                     assert isinstance(wish, Request)
                     self.requests.append(wish)
@@ -163,3 +194,112 @@ def test_pages_without_validators_or_with_headers_too_long_to_keep_give_none() -
         assert result.content_hash is not None and result.revalidation is UNSET
     noarchive = {**SENT.headers, "x-robots-tag": "noarchive"}
     assert Revisit(Response(200, HEADERS), Response(200, noarchive, PAGE), known=None).result.revalidation is UNSET
+
+
+# -- what was noted beside the page ----------------------------------------------------------------------------------
+
+LINKED = (
+    PAGE + b"<p>" + b"A long story about tea. " * 60 + b"".join(b"<a href=/%d?q=\xc3\xa9>x</a>" % n for n in range(30))
+)
+LONG = Response(200, {**HEADERS, "etag": '"abc"', "last-modified": DATE}, LINKED)
+ROOMY = replace(CONFIG, network=NetworkSettings(max_body_size=10_000))
+OF_LINKED = with_members(KNOWN, content_hash=hashlib.sha256(LINKED).hexdigest())
+SAME = Response(304, {"etag": '"abc"', "date": DATE})
+
+
+def noted(headers: dict[str, str] = LONG.headers, body: bytes = LINKED) -> Revisit:
+    """The visit of a page that leaves a note."""
+    answer = Response(200, headers, body)
+    return Revisit(Response(200, HEADERS), answer, known=None, config=ROOMY, code=b"1")
+
+
+def noted_again(note: bytes | None, **settings: Any) -> Revisit:
+    """The visit that finds it unchanged."""
+    usual: dict[str, Any] = {"known": OF_LINKED, "stored": LINKED, "config": ROOMY, "code": b"1"}
+    return Revisit(SAME, **{**usual, "note": note or b"", **settings})
+
+
+def test_a_304_whose_page_has_a_note_gives_the_same_result_without_a_look_at_the_page() -> None:
+    first = noted()
+    assert first.note
+    told = noted_again(first.note, stored=None)
+    assert not told.has_read and told.note is None and told.requests[0].conditions == BOTH
+    read = noted_again(b"")
+    assert read.has_read
+    assert told.result == read.result
+    assert with_members(told.result, headers=UNSET) == with_members(first.result, headers=UNSET)
+    assert told.result.bytes == len(LINKED) and len(told.result.hrefs) == 31
+
+
+def test_a_note_is_the_same_for_every_address_of_a_page_and_its_links_are_those_of_the_address() -> None:
+    note = noted().note
+    elsewhere = Job(2, "https://b.example/x", "https://b.example/x", "b.example")
+    known = with_members(OF_LINKED, url=elsewhere.wire)
+    told = noted_again(note, job=elsewhere, known=known)
+    assert not told.has_read
+    assert told.result == noted_again(b"", job=elsewhere, known=known).result
+    assert told.result.base == "https://b.example/x"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"code": b"2"},
+        {"config": replace(ROOMY, crawler=CrawlerSettings(link_text=True))},
+        {"config": replace(ROOMY, crawler=CrawlerSettings(max_links_per_page=3))},
+        {"config": replace(ROOMY, user_agent=UserAgentSettings(crawler_name="Other"))},
+        {"config": replace(ROOMY, store=StoreSettings(html=True, near_duplicates=True))},
+        {"config": replace(ROOMY, discovery=DiscoverySettings(pagination="label"))},
+    ],
+)
+def test_a_note_that_was_made_in_another_way_is_not_believed_and_made_anew(change: dict[str, Any]) -> None:
+    note = noted().note
+    other = noted_again(note, **change)
+    assert other.has_read and other.note and other.note != note
+    assert other.result == noted_again(b"", **change).result
+    assert not noted_again(other.note, **change).has_read
+
+
+def test_a_note_of_another_type_is_not_believed_and_stays() -> None:
+    """Two servers may send the same page with two types: they would renew each other's note in turn."""
+    known = with_members(OF_LINKED, headers={**HEADERS, "content-type": "text/html; charset=iso-8859-1"})
+    other = noted_again(noted().note, known=known)
+    assert other.has_read and other.note is None
+    assert other.result.hrefs != noted_again(b"").result.hrefs, "its query is escaped in another encoding"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fields": (ExtractRule("author", "p"),)},
+        {"config": replace(ROOMY, garbage=(GarbageRule("ours", "soft", selector="p.none"),))},
+        {"config": replace(ROOMY, garbage=(GarbageRule("ours", "soft", text="no such text"),))},
+        {"known": with_members(OF_LINKED, headers={})},  # nothing says that it is HTML: its bytes do
+        {"code": b""},
+    ],
+)
+def test_a_page_whose_bytes_are_looked_into_is_read_whatever_is_noted(change: dict[str, Any]) -> None:
+    assert noted_again(noted().note, **change).has_read
+    assert noted_again(b"", **change).note is None
+
+
+def test_a_thin_page_has_no_note_for_its_markup_is_judged() -> None:
+    assert Revisit(Response(200, HEADERS), SENT, known=None, code=b"1").note is None
+
+
+def test_a_page_that_is_not_kept_or_not_accepted_leaves_no_note() -> None:
+    assert noted(LONG.headers | {"x-robots-tag": "noarchive"}).note is None
+    rejected = noted(LONG.headers | {"cf-mitigated": "challenge"})
+    assert rejected.result.is_rejected and rejected.note is None
+
+
+def test_a_noted_page_over_todays_limit_is_too_large_all_the_same() -> None:
+    small = noted_again(noted().note, config=CONFIG)
+    assert str(small.result.error).startswith("too-large") and not small.has_read
+
+
+def test_a_changed_page_has_a_note_of_its_own() -> None:
+    body = LINKED.replace(b"Once", b"Twice")
+    changed = replace(LONG, body=body, headers={**LONG.headers, "etag": '"def"'})
+    walk = Revisit(changed, known=OF_LINKED, config=ROOMY, code=b"1", note=noted().note or b"")
+    assert walk.result.heading == "Twice" and walk.note == noted(body=body).note != noted().note

@@ -138,6 +138,20 @@ def test_titles_are_one_line_that_is_safe_to_show(body: str, title: str | None) 
     assert read(body).title == title
 
 
+@pytest.mark.parametrize("nul", ["\0", "&#0;"])
+@pytest.mark.parametrize("kind", ["text/html", "text/html; charset=utf-16le", "application/xhtml+xml"])
+def test_nothing_that_is_read_has_a_nul(nul: str, kind: str) -> None:
+    page = (
+        f'<html lang="e{nul}n"><title>t{nul}</title><meta name=description content="d{nul}"><base href="/b{nul}/">'
+        f'<link rel=canonical href="/c{nul}"><h1>h{nul}</h1><a href="/a{nul}" rel="r{nul}">x{nul}</a>'
+    )
+    found = extract(
+        page.encode("utf-16le" if "16" in kind else "utf-8"), kind, "https://a.test/", 9, has_link_text=True
+    )
+    assert "x00" not in repr(replace(found, text=b"")), "its text is only hashed"
+    assert (found.title, found.facts.heading, found.facts.description) == ("t\ufffd", "h\ufffd", "d\ufffd")
+
+
 def test_a_title_keeps_no_half_of_a_surrogate_pair() -> None:
     assert cleaned("a\ud800b", 10) == "ab"
 
