@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from crawler.database.format import LINK_FOLLOWED, LINK_NOT_FOLLOWED, LINK_REDIRECT
 from crawler.model.link_context import LinkContext, merged
@@ -39,6 +40,7 @@ from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
 from ingest.deciding import StateDecider
 from ingest.domain_events import DomainUpdater
+from ingest.entering import PageEntries
 from ingest.guesses import GuessUpdater
 from ingest.held import HeldResults
 from ingest.links import LinkFinder, NewTarget, Targets
@@ -58,6 +60,15 @@ _REMEMBERED = 160_000  # addresses of links; some 30 MB
 
 def _begins_run(result: Result) -> bool:
     return isinstance(result, RunEvent) and result.event == "started"
+
+
+class _Links(NamedTuple):
+    """The links that a visit found. `confirms`: an earlier run, whose visit found the same."""
+
+    targets: Targets
+    print: int = 0
+    confirms: int | None = None
+    is_redirect: bool = False
 
 
 class MapUpdater:
@@ -82,11 +93,12 @@ class MapUpdater:
         self._decider = StateDecider(config, store)
         self._domains = DomainUpdater(config, store)
         self._held = HeldResults(store)
-        self._depths = DepthSpread(store, self._decider, self._held, self._release_held)
+        self._entries = PageEntries(config, store, self._decider)
+        self._depths = DepthSpread(store, self._decider, self._held, self._entries, self._release_held)
         self._sitemaps = SitemapUpdater(config, store, self._finder, self._depths, self._numbers)
         self._guesses = GuessUpdater(config, store, self._finder, self._depths, self._numbers)
-        # Of the batch, by position: the targets of a visit (and whether by redirect), and the page that was visited.
-        self._targets: dict[int, tuple[Targets, bool]] = {}
+        # Of the batch, by position: the links that a visit found, and the page that was visited.
+        self._found: dict[int, _Links] = {}
         self._visited: dict[int, Targets] = {}
         run, _ = store.last_run()
         if run:
@@ -108,6 +120,7 @@ class MapUpdater:
             self._depths.spread(self.run)
             self._enter_domains()
             self._finder.end_batch()
+            self._entries.end_batch()
 
     def _apply_part(self, part: Sequence[tuple[Result, bytes]]) -> None:
         self._load_rows(part)
@@ -117,7 +130,7 @@ class MapUpdater:
                 self._apply_page_result(result, line, position)
             else:
                 self._apply_event(result, line)
-        self._targets.clear()
+        self._found.clear()
         self._visited.clear()
 
     def commit(self) -> Changes:
@@ -127,30 +140,38 @@ class MapUpdater:
 
     def _load_rows(self, batch: Sequence[tuple[Result, bytes]]) -> None:
         """Find the links of the batch, and load the pages and domains that will change, in lists."""
+        visits = [(position, result) for position, (result, _) in enumerate(batch) if isinstance(result, PageResult)]
+        for position, result in visits:
+            self._visited[position] = self._visited_page(result)
+        self.store.pages({number for visited in self._visited.values() for number in visited.numbers})
         standings = self._index.standings
         domains: set[str] = set()
-        wanted: set[int] = set()
-        for position, (result, _) in enumerate(batch):
-            if not isinstance(result, PageResult):
-                continue
-            visited = self._visited[position] = self._visited_page(result)
-            targets, _ = self._targets[position] = self._targets_of(result)
-            wanted.update(visited.numbers)
+        unseen: set[int] = set()
+        for position, result in visits:
+            numbers = self._visited[position].numbers
+            found = self._found[position] = self._find_links(result, self.store.page(numbers[0]) if numbers else None)
+            targets = found.targets
             domains.update([new.link.domain for new in targets.new])
             if self._index.has_unseen and UNSEEN in picked(standings, targets.numbers):
-                wanted.update([number for number in targets.numbers if standings[number] == UNSEEN])
+                unseen.update(targets.numbers)
         self.store.load_domains(domains)
-        self.store.pages(wanted)
+        self.store.pages(self._entries.load(unseen))
 
-    def _targets_of(self, result: PageResult) -> tuple[Targets, bool]:
-        """The targets of a visit, and whether by a redirect: one page then, or else all that the page links to."""
+    def _find_links(self, result: PageResult, page: MapPage | None = None) -> _Links:
+        """The targets of a visit: one page by a redirect, or else all that the page links to."""
         if result.redirect:
             targets = self._finder.find_targets(result.wire, (result.redirect,))
             if targets.numbers or targets.new:
-                return targets, True
+                return _Links(targets, is_redirect=True)
         base = self._base_of(result)
         # Results of older programs may claim more than a page can.
-        return self._finder.find_targets(base, result.hrefs[: links_within(base, result.hrefs)]), False
+        hrefs = result.hrefs[: links_within(base, result.hrefs)]
+        print_ = self._finder.print_of(base, hrefs)
+        before = page.stored_visited_run if page is not None and page.links_print == print_ else None
+        if page is not None and before is not None and before == page.visited_run != result.run:
+            _, numbers = self.store.out_links(page.id, before) if hrefs else (0, [])
+            return _Links(Targets(numbers, []), print_, before)
+        return _Links(self._finder.find_targets(base, hrefs), print_)
 
     def _base_of(self, result: PageResult) -> str:
         return result.base if result.base and len(result.base) <= self._longest else result.wire
@@ -169,6 +190,7 @@ class MapUpdater:
         self.run = run
         self._held.enter_run(run)
         self._decider.enter_run(run)
+        self._entries.enter_run(run)
         self._domains.enter_run(run)
         self._sitemaps.enter_run(run)
         self._guesses.enter_run(run)
@@ -283,11 +305,11 @@ class MapUpdater:
             numbers = list(dict.fromkeys([*numbers, *[target.number for target in new]]))
         standings = self._index.standings
         if self._index.has_unseen and UNSEEN in picked(standings, numbers):
-            for number in numbers:
-                if standings[number] == UNSEEN:
-                    self._see_again(number)
-                    if referrer is not None:
-                        self.store.changes.referrers.setdefault(number, referrer)
+            unseen = [number for number in numbers if standings[number] == UNSEEN]
+            for number in self._entries.enter(unseen):
+                self._see_again(number)
+            if referrer is not None:
+                self.store.changes.referrers |= dict.fromkeys(unseen, referrer)  # nobody has led there before
         return numbers
 
     def _page_at(self, link: Link, at: str, origin: Origin) -> int:
@@ -317,6 +339,7 @@ class MapUpdater:
         """A page that is known from an earlier run is seen in this one."""
         page = self.store.page(number)
         page.enter_run(self.run)
+        self._index.reaches[number] = 0
         self.store.domain(page.domain.name, self.run)
         self._decider.decide_anew(page)
         self._index.standings[number] = standing_of(page.state, False, page.origin.is_linked)
@@ -336,42 +359,46 @@ class MapUpdater:
         elif page is None or not self._decider.is_open(page):
             self._held.hold(hash_, self.run, line)
         else:
-            self._apply_visit(page, result, *self._targets[position])
+            self._apply_visit(page, result, self._found[position])
 
     def _release_held(self, page: MapPage) -> None:
         result = self._held.release(hash64(page.key))
         if result is not None:
-            self._apply_visit(page, result, *self._targets_of(result))
+            self._apply_visit(page, result, self._find_links(result))
 
-    def _apply_visit(self, page: MapPage, result: PageResult, found: Targets, is_redirect: bool) -> None:
+    def _apply_visit(self, page: MapPage, result: PageResult, found: _Links) -> None:
         """The visit of a page that is open: its state, its links, and the pages that they open."""
         changes = self.store.changes
         self._domains.count_requests(result.ledger, self.run)
-        before = self.store.linked_before(page)
+        before = self.store.linked_before(page) if found.confirms is None else set()
         page.visit = result
+        page.links_print = found.print
         page.visited_run = self.run
         page.visited = PageState(result.state)
         page.visit_error = result.error
         is_barred = result.nofollow and self.config.crawler.obey_nofollow
         is_barred |= result.is_rejected and not self.config.validation.follow_rejected
         kind = LINK_NOT_FOLLOWED if is_barred else LINK_FOLLOWED
-        with self._guesses.counting_finds(page, found):
-            targets = self._numbers(found, result.at, referrer=page.id if self.store.keeps_referrers else None)
+        with self._guesses.counting_finds(page, found.targets):
+            targets = self._numbers(found.targets, result.at, referrer=page.id if self.store.keeps_referrers else None)
         for number in self._index.unlinked_among(targets):
             if number != page.id:  # a page that links to itself is no better known for it
                 self.store.set_origin(self.store.page(number), Origin.LINKED)
                 self._guesses.note_link(self.store.page(number))
-        if is_redirect and targets[0] != page.id:
+        if found.is_redirect and targets[0] != page.id:
             kind = LINK_REDIRECT
             page.redirect_to = targets[0]
             changes.redirects.setdefault(targets[0], set()).add(page.id)
-        if result.next_page or before:
+        if result.next_page or before or found.confirms is not None:
             changes.next_pages[page.id] = self._next_page(result)
-        self._count_links(page, targets, before)
         changes.links[page.id] = (kind, targets)
-        if before:
-            changes.relinked.add(page.id)
-        if result.texts is not UNSET and not is_redirect:
+        if found.confirms is not None:
+            changes.confirmed[page.id] = found.confirms
+        else:
+            self._count_links(page, targets, before)
+            if before:
+                changes.relinked.add(page.id)
+        if result.texts is not UNSET and not found.is_redirect:
             changes.link_contexts[page.id] = self._contexts_of(result, result.texts)
         changes.done.append(page)
         self._decider.decide(page)

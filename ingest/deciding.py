@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from crawler.model.records import FamilyEvent
 from crawler.model.settings import Config
 from crawler.model.states import PageState, check_transition
@@ -52,6 +54,11 @@ class StateDecider:
         self._let_in.add(page.id)
         self.decide(page)
         return True
+
+    @property
+    def pages_let_in(self) -> AbstractSet[int]:
+        """Pages that are visited by a recorded decision, whatever their depth."""
+        return self._let_in
 
     def _nearest(self, page: MapPage) -> int | None:
         """Its least depth. A page that is let in counts as one of the last that are visited."""

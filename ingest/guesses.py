@@ -34,6 +34,7 @@ class GuessUpdater:
         self, config: Config, store: Store, finder: LinkFinder, depths: DepthSpread, make_pages: MakePages
     ) -> None:
         self._notes_lists = config.discovery.pagination == "speculate"
+        self._notes_pages = config.discovery.tries_pages
         self._notes_archives = config.discovery.archives
         self._is_on_elsewhere = config.discovery.elsewhere
         self._store = store
@@ -51,7 +52,7 @@ class GuessUpdater:
 
     def note_page(self, page: MapPage) -> None:
         """The run has just met this page."""
-        if not (self._notes_lists or self._notes_archives):
+        if not self._notes_pages:
             return
         if is_out_of_scope(page.trap) or page.domain.is_listed:
             return

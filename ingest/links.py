@@ -4,6 +4,8 @@ Most links of a page have been met before, on another page of its site or elsewh
 address never changes. So it is remembered by page number, and a remembered link costs one dictionary lookup: nothing is
 parsed, normalised or hashed again.
 
+A visit whose hrefs have the print that the visit before it had leads to the same pages: those are in the map.
+
 At most about `size` addresses are remembered, in two generations: when the young one is full, the old one is
 dropped, between batches.
 """
@@ -69,6 +71,10 @@ class LinkFinder:
         known = dict.fromkeys(numbers)
         known.pop(0, None)
         return Targets(list(known), list(new.values()))
+
+    def print_of(self, base: str, hrefs: Sequence[str]) -> int:
+        """The same for hrefs that lead to the same pages. Never 0."""
+        return hash64(repr((self._resolver.rules, base, hrefs))) or 1
 
     def numbers_of(self, base: str, hrefs: Sequence[str]) -> list[int]:
         """The page of each of these hrefs; 0: it has none. All their targets must have been made pages."""

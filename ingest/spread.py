@@ -10,6 +10,7 @@ from crawler.model.origins import Origin
 from crawler.model.urls import hash64
 from crawler.rules.lists import DomainClass
 from ingest.deciding import StateDecider
+from ingest.entering import PageEntries
 from ingest.held import HeldResults
 from ingest.memory.map_rows import MapPage
 from ingest.memory.page_index import OTHER, VISITED
@@ -23,11 +24,17 @@ class DepthSpread:
     """
 
     def __init__(
-        self, store: Store, decider: StateDecider, held: HeldResults, on_open: Callable[[MapPage], None]
+        self,
+        store: Store,
+        decider: StateDecider,
+        held: HeldResults,
+        entries: PageEntries,
+        on_open: Callable[[MapPage], None],
     ) -> None:
         self._store = store
         self._decider = decider
         self._held = held
+        self._entries = entries
         self._on_open = on_open
         self._index = store.index
         self._distances = store.distances
@@ -38,9 +45,14 @@ class DepthSpread:
         """A followed path with this reach leads to each of these pages."""
         index, distances = self._index, self._distances
         loaded, standings, reaches = self._store.loaded, index.standings, index.reaches
+        entered = self._store.changes.entered
         become: dict[int, int] = {}  # reach number → reach number with this path
         whole: list[int] = []
-        for number in index.pages_brought_nearer(numbers, arriving):
+        nearer = index.pages_brought_nearer(numbers, arriving)
+        if entered:
+            whole += self._entries.bring_nearer([number for number in nearer if number in entered], arriving)
+            nearer = [number for number in nearer if number not in entered]
+        for number in nearer:
             before = reaches[number]
             # Of most pages that come nearer only the depths change: that needs no row.
             if before and standings[number] != OTHER and number not in loaded:

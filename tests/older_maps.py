@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-TO_FORMAT_6 = "DROP TABLE page_answers; UPDATE meta SET value = '6' WHERE name = 'schema_version';"
+TO_FORMAT_7 = "ALTER TABLE pages DROP COLUMN links_print; UPDATE meta SET value = '7' WHERE name = 'schema_version';"
+TO_FORMAT_6 = TO_FORMAT_7 + "DROP TABLE page_answers; UPDATE meta SET value = '6' WHERE name = 'schema_version';"
 TO_FORMAT_5 = (
     TO_FORMAT_6 + "DROP VIEW IF EXISTS v_pages; DROP VIEW IF EXISTS v_links; DROP VIEW IF EXISTS v_domain_links;"
     "DROP TABLE page_facts; DROP TABLE page_fields;"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 7  # what the ingest writes; a format lacks what `SINCE_FORMAT_n` and `FROM_FORMAT_n` add to it
+SCHEMA_VERSION = 8  # what the ingest writes; a format lacks what `SINCE_FORMAT_n` and `FROM_FORMAT_n` add to it
 OLDEST_READABLE = 2  # no `unsummed_visits`, so all its links are in `domain_links`; format 3 has no `run_figures`
 
 # frontier.priority: depth, class and kind in one number (`crawler.rules.page_priority`), and on top of that for pages

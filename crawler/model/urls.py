@@ -328,12 +328,16 @@ def _made(site: tuple[str, str, str], path: str, rest: str, longest: int, addres
     return _new_tuple(Link, (text, text if path == rest and key is wire else wire + rest, domain, hash_))
 
 
+_RESOLVING = 1  # goes up when an address may lead elsewhere than it did: a repaired parser, another rule for keys
+
+
 class LinkResolver:
     """Addresses → Links: the page that is meant, under one set of tracking parameters and one longest key."""
 
     def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS, longest: int = LONGEST_KEY) -> None:
         self._tracking = _Tracking(tracking)
         self._longest = longest
+        self.rules = (_RESOLVING, longest, *tracking)  # all that decides where an address leads
         self._sites: dict[str, tuple[str, str, str]] = {}
 
     def link(self, base: str, href: str) -> Link | None:

@@ -23,6 +23,7 @@ class ActiveDomain:
         "has_more",
         "id",
         "is_cut_short",
+        "is_held_at",
         "last_progress",
         "name",
         "outstanding",
@@ -39,6 +40,7 @@ class ActiveDomain:
         self.families: dict[int, int] = {}  # page → family, of those that are in one
         self.windows: dict[int, set[int]] = {}  # window number → its pages that are still outstanding
         self.is_cut_short = False  # the budget of the run before was less than the domain
+        self.is_held_at: int | None = None  # so many jobs are all that it may have, while nothing better is known
         self.has_more = True  # rows beyond the outstanding ones, as far as is known
         self.sitemap_priority: int | None = None  # of a sitemap, which waits until no page of the domain does
         self.priority = 0  # of the best of those
@@ -97,6 +99,7 @@ class DomainQueues:
             self._held_back.pop(name, None)
             self.waiting.offer(name, priority)
             return
+        domain.is_held_at = None  # there may be something better now
         domain.priority = min(domain.priority, priority) if domain.has_more else priority
         domain.has_more = True
         self.request_more(domain)
@@ -108,7 +111,8 @@ class DomainQueues:
 
     def request_more(self, domain: ActiveDomain) -> None:
         """Queue a domain that is half-way through its window for more jobs."""
-        is_low = domain.job_count <= self._window // 2
+        most = self._window if domain.is_held_at is None else domain.is_held_at
+        is_low = domain.job_count <= most // 2
         if domain.has_more and is_low and domain.name not in self._held_back:
             self.wanting_more.offer(domain.name, domain.priority)
 

@@ -109,16 +109,20 @@ class JobReleaser:
         if most is not None:
             room = min(room, most)
         chosen: list[Waiting] = []
+        is_any_held = False
         rest: list[Waiting] = [page.row for page in not_due] if waits_for_dates else []
         for row in rows:
             if row.page in domain.outstanding:
                 continue
             is_held = domain.is_cut_short and row.turn > 0 and domain.job_count >= self._revisits
+            is_any_held |= is_held
             if len(chosen) < room and not is_held and self._is_within_limits(row, domain, run):
                 chosen.append(row)
                 domain.add(row.page, row.key, row.family)
             else:
                 rest.append(row)
+        # Until half of them are done, or a hint tells of others: one at a time would be a window for each page.
+        domain.is_held_at = self._revisits if is_any_held and not any(row.turn == 0 for row in rest) else None
         domain.has_more = bool(rest) or len(rows) >= limit or len(known) == BATCH
         domain.priority = rest[0].priority if rest else 0
         if chosen or carried:

@@ -339,7 +339,7 @@ class Scheduler:
             position = positions.get(name, BEGINNING)
             if position >= end:
                 continue
-            reader = results.reader(name, position)
+            reader = results.reader(name, position, is_live_only=True)
             try:
                 if reader.read(1):
                     return False

@@ -81,11 +81,15 @@ class Changes:
         self.pages: dict[int, MapPage] = {}  # changed ones that are in the database already
         self.domains: dict[int, MapDomain] = {}
         self.moves: dict[int, int] = {}  # pages whose depths alone changed → number of the reach they are stored with
+        # Pages that entered run `entered_run` without their rows → number of the reach they are stored with.
+        self.entered: dict[int, int] = {}
+        self.entered_run = 0
         self.moved_up: dict[int, int] = {}  # domain → least depth among its waiting pages that moved
         self.closed_pages: list[int] = []  # pages that closures ended; known when the closures are written
         self.links: dict[int, tuple[int, list[int]]] = {}  # from page → (kind, to pages)
         self.link_contexts: dict[int, dict[int, LinkContext]] = {}  # from page → to page → text and rel, if any
         self.relinked: set[int] = set()  # those of them that have had links before
+        self.confirmed: dict[int, int] = {}  # those that have the links of an earlier visit, and no others → its run
         self.redirects: dict[int, set[int]] = {}  # target → pages redirected to it
         self.visits: list[Visit] = []
         self.ends_run = False

@@ -126,6 +126,7 @@ class MapPage:
         "id",
         "is_reentered",
         "key",
+        "links_print",
         "origin",
         "page_type",
         "reach",
@@ -170,6 +171,7 @@ class MapPage:
         self.visited: PageState | None = None  # the outcome of the visit in `visited_run`
         self.visit_error: str | None = None
         self.visit: PageResult | None = None  # a result applied since the last commit
+        self.links_print = 0  # of the hrefs that the visit in `visited_run` found; 0: unknown
         self.redirect_to: int | None = None
         self.redirect_error: str | None = None
         self.stored_state: PageState | None = None  # None: not in the database yet

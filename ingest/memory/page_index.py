@@ -1,14 +1,16 @@
 """Every page of the map in a few bytes, so that a link finds its target without asking the database.
 
 A link needs its target's number, its domain, and whether it brings the target nearer to a quality entry. The index
-holds a hash to find the page by, the number of its domain, the number of its reach (few reaches serve many pages) and
-its standing: some 30 bytes a page, in arrays. A lookup costs memory accesses alone, however large the map is. Rows are
-read only of pages that change.
+holds a hash to find the page by, the number of its domain, the number of its reach (few reaches serve many pages), its
+standing, and how it enters a run: some 30 bytes a page, in arrays. A lookup costs memory accesses alone, however large
+the map is. Rows are read only of pages that change.
 
 Invariants:
 - it agrees with the database after the next commit; pages that the store has loaded may be newer until then;
 - reach number 0 means nothing is known: the page has no followed path, or there was no room for its reach. Its row
   has the answer;
+- a page that is not in this run yet keeps the reach that its row has, from an earlier run;
+- a page that does not enter a run by its row has the reach number of its row;
 - a page is identified by its key's 64-bit hash and its domain, so no site's URLs can be mistaken for another's.
 """
 
@@ -30,10 +32,18 @@ QUEUED = 3
 VISITED = 4
 OTHER = 5  # the effect of a shorter path depends on the whole row
 
+# What decides the state of a page that enters a run.
+BY_ROW = 0  # more than is said here: its row is read
+BY_DEPTH = 1  # its depth: it was too far away to be visited, and is so again unless a shorter path leads there
+FIXED = 2  # nothing: it is listed or out of scope, however near it is (both were never visited)
+
 REACHES = 200_000  # kept at most; with that many the table of reaches has some 40 MB
 _FIRST_SLOTS = 1 << 12
 _FULL = 0.7  # of the slots: above that, probing gets long
 
+# To look an enum's member up by its name, or in a set, costs as much as a function call.
+_DISCOVERED, _DEPTH_EXCEEDED = PageState.DISCOVERED, PageState.DEPTH_EXCEEDED
+_BLACKLISTED, _STUBBED = PageState.BLACKLISTED, PageState.STUBBED
 _STANDINGS = {PageState.QUEUED: QUEUED, PageState.STUBBED: STUBBED, PageState.BLACKLISTED: BLACKLISTED}
 
 
@@ -47,8 +57,21 @@ def standing_of(state: PageState, is_visited: bool, is_linked: bool = True) -> i
     return standing if is_linked or standing != QUEUED else OTHER
 
 
+def entry_of(state: PageState, error: str | None, is_visited: bool, is_linked: bool) -> int:
+    """How a page in this state enters the next run. `is_visited`: by any run. `is_linked`: by any page."""
+    if is_visited or not is_linked:
+        return BY_ROW
+    if state is _DISCOVERED:
+        return BY_DEPTH if error is None else FIXED  # the error is the rule that puts it out of scope
+    if state is _DEPTH_EXCEEDED:
+        return BY_DEPTH
+    return FIXED if state is _BLACKLISTED or state is _STUBBED else BY_ROW
+
+
 class PageIndex:
-    """Arrays by page number (`hashes`, `domains`, `reaches`, `standings`, `unlinked`), and a hash table into them."""
+    """Arrays by page number (`hashes`, `domains`, `reaches`, `standings`, `entries`, `unlinked`), and a hash table into
+    them.
+    """
 
     def __init__(self, distances: Distances) -> None:
         self._distances = distances
@@ -58,6 +81,7 @@ class PageIndex:
         self.reaches = array("I", [0])  # numbers into `values`
         self.standings = bytearray([OTHER])
         self.has_unseen = False  # False in a first run: it has seen every page
+        self.entries = bytearray([BY_ROW])
         self.unlinked = bytearray([0])  # 1: known by a sitemap or the like, and no link leads there yet
         self.has_unlinked = False
         self.values: list[int] = [NOWHERE]  # reaches by their number
@@ -81,14 +105,16 @@ class PageIndex:
         standings: Iterable[int],
         reaches: Iterable[int],
         unlinked: Iterable[int] = (),
+        entries: Iterable[int] = (),
     ) -> None:
         """Add the pages that follow by number, column by column. `finish_loading` makes them findable."""
         self.hashes.extend(hashes)
         self.domains.extend(domains)
         self.standings.extend(standings)
         self.reaches.extend(reaches)
-        self.unlinked.extend(unlinked)
-        self.unlinked.extend(bytes(len(self.hashes) - len(self.unlinked)))
+        for column, values in ((self.unlinked, unlinked), (self.entries, entries)):
+            column.extend(values)
+            column.extend(bytes(len(self.hashes) - len(column)))
 
     def finish_loading(self) -> None:
         self.has_unlinked = 1 in self.unlinked
@@ -99,9 +125,6 @@ class PageIndex:
         """Mark every page as not seen: a new run begins."""
         self.standings = bytearray([OTHER]) + bytearray(len(self))
         self.has_unseen = len(self) > 0
-        self.reaches = array("I", bytes(4 * (len(self) + 1)))
-        self.values = [NOWHERE]
-        self._value_numbers = {NOWHERE: 0}
         self._is_crowded = False
 
     # -- pages ---------------------------------------------------------------------------------------
@@ -145,6 +168,7 @@ class PageIndex:
         self.domains.append(domain)
         self.reaches.append(0)
         self.standings.append(OTHER)
+        self.entries.append(BY_ROW)
         self.unlinked.append(0)
         if number > _FULL * len(self._slots):
             self._rehash()

@@ -98,6 +98,11 @@ def decide_state(
     return _QUEUED, None
 
 
+def far_state(nearest: int | None) -> PageState:
+    """The state of a page that is too far away to be visited, as `decide_state` has it whatever else is known."""
+    return _DISCOVERED if nearest is None else _DEPTH_EXCEEDED
+
+
 def priority(
     depth: int,
     klass: DomainClass,

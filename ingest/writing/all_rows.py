@@ -52,7 +52,7 @@ def make_all_tables(engine: MapEngine, *, has_referrers: bool) -> None:
     prepare_orders(engine.db)
     prepare_reopenings(engine.db)
     if has_referrers:
-        ReferrerRows(engine.db)
+        ReferrerRows(engine)
 
 
 def page_count(engine: MapEngine) -> int:

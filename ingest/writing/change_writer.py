@@ -48,10 +48,10 @@ class ChangeWriter:
         db = self._db = engine.db
         self._engine = engine
         by_level = config.crawler.order == "priority"
-        self._pages = PageWriter(engine, index, distances, DepthWriter(db, distances, origins), by_level=by_level)
+        self._pages = PageWriter(engine, index, distances, DepthWriter(engine, distances, origins), by_level=by_level)
         self._revisits = RevisitWriter(db, index, config.revisit)
         self._links = LinkWriter(engine, sums)
-        self._frontier = FrontierWriter(db, counts, config)
+        self._frontier = FrontierWriter(engine, counts, config)
         self.waiting = self._frontier.waiting
         self._sitemaps = SitemapWriter(db, counts)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 from crawler.database.ids import ORIGIN_BITS, ORIGIN_LOW
 from ingest.memory.map_rows import MapPage
 from ingest.rules.depth import Distances
-from ingest.writing.engine import MapConnection
+from ingest.writing.engine import MapEngine, PackedRows
 from ingest.writing.schema import json_list
 
 # A row on its way into the table is one number: page, origin, depth.
@@ -14,15 +17,26 @@ _DEEPEST = (1 << _DEPTH_BITS) - 1  # greater depths do not fit, and are written 
 _PAGE_SHIFT = ORIGIN_BITS + _DEPTH_BITS
 _ROWS = (
     f"INTO page_depths SELECT value >> {_DEPTH_BITS}, value >> {_PAGE_SHIFT}, pattern, value & {_DEEPEST}"
-    f" FROM json_each(?) CROSS JOIN origins ON origins.id = (value >> {_DEPTH_BITS}) & {ORIGIN_LOW}"
+    f" FROM json_each(:rows) CROSS JOIN origins ON origins.id = (value >> {_DEPTH_BITS}) & {ORIGIN_LOW}"
 )
+
+
+def _lines(numbers: Sequence[int], values: Mapping[str, Any]) -> Iterator[str]:
+    patterns = values["patterns"]
+    for value in numbers:
+        origin = (value >> _DEPTH_BITS) & ORIGIN_LOW
+        yield f"{value >> _DEPTH_BITS}\t{value >> _PAGE_SHIFT}\t{patterns[origin]}\t{value & _DEEPEST}\n"
+
+
+_NEW = PackedRows("page_depths", "id, page_id, quality_origin, depth", f"INSERT OR IGNORE {_ROWS}", _lines)
 
 
 class DepthWriter:
     """Writes inside the store's transaction."""
 
-    def __init__(self, db: MapConnection, distances: Distances, origins: list[str]) -> None:
-        self._db = db
+    def __init__(self, engine: MapEngine, distances: Distances, origins: list[str]) -> None:
+        self._engine = engine
+        self._db = engine.db
         self._distances = distances
         self._origins = origins
 
@@ -36,9 +50,24 @@ class DepthWriter:
                 groups.setdefault((before, after), []).append(number)
                 if page.is_reentered:
                     lost += [number << ORIGIN_BITS | origin for origin in self._distances.vanished(before, after)]
-        if lost:
-            self._db.execute("DELETE FROM page_depths WHERE id IN (SELECT value FROM json_each(?))", (json_list(lost),))
+        self._delete(lost)
         self.insert(groups)
+
+    def replace(self, groups: dict[tuple[int, int], list[int]]) -> None:
+        """The same as `insert` for pages that entered a run: some of their depths may be gone."""
+        self._delete(
+            [
+                number << ORIGIN_BITS | origin
+                for (before, after), numbers in groups.items()
+                for origin in self._distances.vanished(before, after)
+                for number in numbers
+            ]
+        )
+        self.insert(groups)
+
+    def _delete(self, rows: list[int]) -> None:
+        if rows:
+            self._db.execute("DELETE FROM page_depths WHERE id IN (SELECT value FROM json_each(?))", (json_list(rows),))
 
     def insert(self, groups: dict[tuple[int, int], list[int]]) -> None:
         """Write (reach before, reach now) → pages, in the order of the table: new pages' rows all go to its end."""
@@ -56,7 +85,7 @@ class DepthWriter:
                 else:
                     place = origin << _DEPTH_BITS | depth
                     fresh += [number << _PAGE_SHIFT | place for number in numbers]
-        written = self._db.execute(f"INSERT OR IGNORE {_ROWS}", (json_list(sorted(fresh)),)).rowcount
+        written = self._engine.add_packed(_NEW, sorted(fresh), {"patterns": self._origins})
         for depth, found in nearer.items():
             written += self._db.execute(
                 "UPDATE OR ROLLBACK page_depths SET depth = ? WHERE id IN (SELECT value FROM json_each(?))",
@@ -66,4 +95,4 @@ class DepthWriter:
         self._db.executemany(f"INSERT INTO page_depths VALUES (?, ?, ?, ?) {otherwise}", deep)
         if written < len(fresh) + sum(map(len, nearer.values())):  # the table was changed by hand
             everything = fresh + [place << _DEPTH_BITS | depth for depth, found in nearer.items() for place in found]
-            self._db.execute(f"INSERT {_ROWS} WHERE true {otherwise}", (json_list(everything),))
+            self._db.execute(f"INSERT {_ROWS} WHERE true {otherwise}", {"rows": json_list(everything)})

@@ -18,6 +18,20 @@ Row = tuple[Any, ...]
 LinkSet = tuple[int, int, list[int]]  # from page, kind, to pages in ascending order
 
 
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """New rows of a table that come as a list of numbers, each of which holds a row.
+
+    `sql` writes them from the parameter `:rows`, a list for json_each, and leaves rows that are there as they are.
+    `lines` says the same rows as lines of tab-separated values, in the order of `columns`, without NULLs.
+    """
+
+    table: str
+    columns: str
+    sql: str
+    lines: Callable[[Sequence[int], Mapping[str, Any]], Iterable[str]]
+
+
 class CopyNotMade(SumiError):
     """There is no copy; the text says why, as a half sentence."""
 
@@ -93,6 +107,14 @@ class MapEngine(Protocol):
     def drop_reading_aids(self) -> None:
         """A run begins: indexes would cost more than the links themselves. One that a reader uses may stay."""
 
+    def make_index_ahead(self) -> bool:
+        """Make one of the indexes for readers while the run is still under way, inside the open transaction. False:
+        none is missing of those that an added row joins and a changed one seldom touches; or this engine does not.
+        """
+
+    def drop_indexes_ahead(self) -> None:
+        """Drop those again, inside the open transaction."""
+
     # -- transactions ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -119,11 +141,17 @@ class MapEngine(Protocol):
     def add_pages(self, rows: Iterable[Row]) -> None:
         """New rows of `pages`, as `page_writer.NEW_COLUMNS` names their columns. Empty texts and family 0 are NULL."""
 
+    def add_packed(self, kind: PackedRows, numbers: Sequence[int], values: Mapping[str, Any]) -> int:
+        """New rows from numbers; `values` are those that all of them share. Returns how many were not there before."""
+
     def add_links(self, found: Iterable[LinkSet], run: int) -> None:
         """The links of pages that have had none before, found in this run."""
 
     def renew_links(self, found: Iterable[LinkSet], run: int) -> None:
         """The links of pages that have had some: those that are there again were seen last in this run."""
+
+    def confirm_links(self, found: Iterable[tuple[int, int, int]], run: int) -> None:
+        """(from page, run, kind): the links that were seen there last in that run are there again, now of this kind."""
 
     def load(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         """New rows of any table, as another map has them. Those of `links` come page by page."""

@@ -8,7 +8,7 @@ started go last: the scheduler carries them into the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -23,7 +23,7 @@ from crawler.workspace.clock import now_text
 from ingest.memory.changes import Changes, ClosedFamily
 from ingest.memory.waiting_counts import WaitingCounts
 from ingest.rules.page_state import CLOSED_AS, CLOSING_ERRORS
-from ingest.writing.engine import MapConnection
+from ingest.writing.engine import MapEngine, PackedRows
 from ingest.writing.schema import id_lists, json_list
 
 _QUEUED = PageState.QUEUED
@@ -42,12 +42,22 @@ _TURN = f"""
 _UNVISITED = "seen_run = :run AND visited_run IS NOT :run"
 _INTO_FRONTIER = "INSERT OR IGNORE INTO frontier (id, page_id, priority, added_at, domain_id, turn) "
 _FRESH = (  # nothing of a new page has to be read
-    f"SELECT value & {PAIR_LOW}, value & {PAIR_LOW}, :rank, :at, value >> {PAIR_BITS}, 0 FROM json_each(:pairs)"
+    f"SELECT value & {PAIR_LOW}, value & {PAIR_LOW}, :rank, :at, value >> {PAIR_BITS}, 0 FROM json_each(:rows)"
 )
 _KNOWN = (
-    "SELECT pages.id, pages.id, :rank, :at, domain_id, {turn} FROM json_each(:pairs) AS wanted"
+    "SELECT pages.id, pages.id, :rank, :at, domain_id, {turn} FROM json_each(:rows) AS wanted"
     f" CROSS JOIN pages ON pages.id = wanted.value & {PAIR_LOW}"
 )
+
+
+def _fresh_lines(pairs: Sequence[int], values: Mapping[str, Any]) -> Iterator[str]:
+    rank, at = values["rank"], values["at"]
+    for pair in pairs:
+        page = pair & PAIR_LOW
+        yield f"{page}\t{page}\t{rank}\t{at}\t{pair >> PAIR_BITS}\t0\n"
+
+
+_NEW = PackedRows("frontier", "id, page_id, priority, added_at, domain_id, turn", _INTO_FRONTIER + _FRESH, _fresh_lines)
 
 
 def _turn(settings: RevisitSettings) -> str:
@@ -57,8 +67,9 @@ def _turn(settings: RevisitSettings) -> str:
 class FrontierWriter:
     """Writes inside the store's transaction. Keeps `counts` up to date."""
 
-    def __init__(self, db: MapConnection, counts: dict[str, int], config: Config) -> None:
-        self._db = db
+    def __init__(self, engine: MapEngine, counts: dict[str, int], config: Config) -> None:
+        self._engine = engine
+        self._db = engine.db
         self._by_level = config.crawler.order == "priority"
         self._turn = _turn(config.revisit)
         self._counts = counts
@@ -99,17 +110,18 @@ class FrontierWriter:
             self._db.execute(sql, (rank, json_list(numbers)))
         at = done.latest or now_text()
         for rank, pairs in fresh.items():
-            self._add(_FRESH, pairs, {"rank": rank, "at": at})
-        known = _KNOWN.format(turn=self._turn)
+            pairs.sort()  # in the order of the index, here and below
+            self._note_added(pairs, self._engine.add_packed(_NEW, pairs, {"rank": rank, "at": at}))
+        known = _INTO_FRONTIER + _KNOWN.format(turn=self._turn)
         for rank, pairs in added.items():
-            self._add(known, pairs, {"rank": rank, "at": at, "run": run})
+            pairs.sort()
+            values = {"rank": rank, "at": at, "run": run, "rows": json_list(pairs)}
+            self._note_added(pairs, self._db.execute(known, values).rowcount)
 
-    def _add(self, sql: str, pairs: list[int], parameters: dict[str, Any]) -> None:
-        """Add rows for these pages, each with its domain: in the order of the index."""
-        pairs.sort()
-        joined = self._db.execute(_INTO_FRONTIER + sql, {**parameters, "pairs": json_list(pairs)})
-        self._counts["frontier"] += joined.rowcount
-        if joined.rowcount == len(pairs):
+    def _note_added(self, pairs: list[int], joined: int) -> None:
+        """So many rows of these pages, each with its domain, were not there before."""
+        self._counts["frontier"] += joined
+        if joined == len(pairs):
             self.waiting.add(pair >> PAIR_BITS for pair in pairs)
         else:
             self.waiting.forget()

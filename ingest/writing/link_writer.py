@@ -23,14 +23,17 @@ class LinkWriter:
 
     def write_links(self, done: Changes, run: int) -> None:
         found = [(source, kind, sorted(targets)) for source, (kind, targets) in sorted(done.links.items()) if targets]
-        self._engine.add_links([each for each in found if each[0] not in done.relinked], run)
+        known = done.relinked | done.confirmed.keys()
+        self._engine.add_links([each for each in found if each[0] not in known], run)
         self._engine.renew_links([each for each in found if each[0] in done.relinked], run)
-        self._write_contexts(done)
+        confirmed = [(source, done.confirmed[source], kind) for source, kind, _ in found if source in done.confirmed]
+        self._engine.confirm_links(confirmed, run)
+        self._write_contexts(done, known)
         self._sums.add_visits(done.visits)
         if done.ends_run:
             self._sums.write_all()
 
-    def _write_contexts(self, done: Changes) -> None:
+    def _write_contexts(self, done: Changes, known: set[int]) -> None:
         """The texts of a page's links replace those of its visit before; links that are gone keep theirs."""
         if not done.link_contexts:
             return
@@ -38,7 +41,7 @@ class LinkWriter:
             f"DELETE FROM link_texts WHERE id IN (SELECT {pair_sql('?1', 'value')} FROM json_each(?2))",
             [
                 (source, json_list(sorted(done.links[source][1])))
-                for source in sorted(done.link_contexts.keys() & done.relinked)
+                for source in sorted(done.link_contexts.keys() & known)
             ],
         )
         self._db.executemany(

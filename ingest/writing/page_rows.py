@@ -21,7 +21,7 @@ _ORIGINS: dict[str, Origin] = {origin.value: origin for origin in Origin}
 
 PAGES = (  # by a list of ids
     "SELECT pages.id, url, url_hash, wire_url, domain_id, state, error_message, reach, depth, seen_run, visited_run,"
-    " redirect_to, family, discovered_run, origin, page_type"
+    " redirect_to, family, discovered_run, origin, page_type, links_print"
     " FROM json_each(?) AS wanted CROSS JOIN pages ON pages.id = wanted.value"
 )
 
@@ -36,7 +36,7 @@ def page_of_row(
 ) -> MapPage:
     """The page of a row of `PAGES`, as it is stored."""
     number, key, hash_, wire, _, state, error, reach, depth, seen, visited, redirect, family, first, *more = row
-    origin, page_type = more
+    origin, page_type, links_print = more
     page = MapPage(number, key, hash_, wire, domain, first, "")
     page.state = page.stored_state = _STATES.get(state) or PageState(state)
     page.error = error
@@ -47,6 +47,7 @@ def page_of_row(
     page.redirect_to = page.stored_redirect = redirect
     page.family = family
     page.page_type = page_type or ""
+    page.links_print = links_print or 0
     page.origin = page.stored_origin = _ORIGINS.get(origin) or Origin(origin)
     if page.state is _QUEUED:
         page.stored_priority = page.priority(by_level=by_level)

@@ -9,8 +9,9 @@ from crawler.model.states import PageState
 from crawler.rules.page_priority import KIND_BITS, OUTSIDE, PageKind, rank_of
 from ingest.memory.changes import Changes
 from ingest.memory.map_rows import MapPage
-from ingest.memory.page_index import QUEUED, PageIndex
+from ingest.memory.page_index import FIXED, QUEUED, PageIndex
 from ingest.rules.depth import Distances, reach_bytes
+from ingest.rules.page_state import far_state
 from ingest.writing.depth_writer import DepthWriter
 from ingest.writing.engine import MapEngine
 from ingest.writing.schema import json_list
@@ -77,7 +78,7 @@ class PageWriter:
             " redirect_to = nullif(?, 0),"
             " title = ?, status_code = ?, content_type = ?, last_modified = ?, visited_at = ?, retry_count = ?,"
             " visited_run = ?, nofollow = ?, links_cut = ?, bytes = ?, truncated = ?, validation = nullif(?, ''),"
-            " rejection_reason = nullif(?, ''), text_print = nullif(?, 0) WHERE id = ?",
+            " rejection_reason = nullif(?, ''), text_print = nullif(?, 0), links_print = nullif(?, 0) WHERE id = ?",
             [
                 (
                     _TEXTS[p.state],
@@ -100,6 +101,7 @@ class PageWriter:
                     p.visit.validation or "",
                     p.visit.rejection_reason or "",
                     p.visit.text_print or 0,
+                    p.links_print,
                     p.id,
                 )
                 for p in visited
@@ -107,6 +109,7 @@ class PageWriter:
             ],
         )
         self._depths.write(done.new_pages, dirty)
+        self._write_entered(done)
 
     def _write_standings(self, pages: list[MapPage]) -> None:
         """Pages that changed without a visit. By far the most frequent change, so it touches no index.
@@ -126,6 +129,37 @@ class PageWriter:
             else:
                 self._db.execute(sql + "IN (SELECT value FROM json_each(?))", (*values, json_list(numbers)))
         self._db.executemany(sql + "= ?", single)
+
+    def _write_entered(self, done: Changes) -> None:
+        """Pages that entered the run without their rows: depths, and the state where it follows from them."""
+        index, nearest = self._index, self._distances.nearest
+        depths: dict[tuple[int, int], list[int]] = {}  # (reach before, reach now) → pages
+        fixed: dict[int, list[int]] = {}  # reach → pages whose state stays
+        far: dict[int, list[int]] = {}
+        for number, before in done.entered.items():
+            after = index.reaches[number]
+            found = fixed if index.entries[number] == FIXED else far
+            found.setdefault(after, []).append(number)
+            if before != after:
+                depths.setdefault((index.values[before], index.values[after]), []).append(number)
+        for after, numbers in fixed.items():
+            reach = index.values[after]
+            self._db.execute(
+                "UPDATE OR ROLLBACK pages SET depth = ?, reach = ?, seen_run = ?"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (nearest(reach), reach_bytes(reach), done.entered_run, json_list(sorted(numbers))),
+            )
+        for after, numbers in far.items():
+            reach = index.values[after]
+            self._db.execute(
+                "UPDATE OR ROLLBACK pages SET state = ?, error_message = NULL, depth = ?, reach = ?, seen_run = ?"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (
+                    *(_TEXTS[far_state(nearest(reach))], nearest(reach), reach_bytes(reach), done.entered_run),
+                    json_list(sorted(numbers)),
+                ),
+            )
+        self._depths.replace(depths)
 
     def write_moves(self, done: Changes) -> None:
         """Pages of which nothing but the depths changed, however many. Empties `done.moves`."""

@@ -1,7 +1,8 @@
 """The rows of `runs`, and the state of the tables between runs.
 
 `READING_INDEXES` and `READING_VIEWS` exist only while no run is under way: made when a run finishes (most indexes when
-the ingest ends, a moment later), dropped when one starts or resumes.
+the ingest ends, a moment later), dropped when one starts or resumes. Some indexes may be there a little before the end
+of a small map's run (`ingest/ahead.py`).
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def count_figures(db: MapConnection, run: int) -> None:
     db.execute(
         "INSERT OR REPLACE INTO run_figures"
         " SELECT ?1, count(*) FILTER (WHERE state = 'processed'), count(*),"
-        "  (SELECT count(*) FROM links WHERE last_run = ?1),"
+        "  CASE WHEN EXISTS (SELECT 1 FROM runs WHERE id <> ?1) THEN (SELECT count(*) FROM links WHERE last_run = ?1)"
+        "  ELSE (SELECT count(*) FROM links) END,"  # which needs no look at each
         f"  count(*) FILTER (WHERE state IN ({ERROR_STATES})), count(DISTINCT domain_id)"
         " FROM pages WHERE seen_run = ?1",
         (run,),

@@ -241,6 +241,11 @@ ALTER TABLE pages ADD COLUMN page_type TEXT;
 ALTER TABLE pages ADD COLUMN class TEXT;
 """
 
+# New in format 8, on the tables of format 7.
+FROM_FORMAT_7 = """
+ALTER TABLE pages ADD COLUMN links_print INTEGER;
+"""
+
 TABLES = (
     f"""
 CREATE TABLE meta (
@@ -313,7 +318,8 @@ CREATE TABLE pages (
     text_print      INTEGER,                   -- the same for pages that show the same (ingest/writing/likeness.py)
     origin          TEXT NOT NULL DEFAULT 'linked', -- crawler/model/origins.py
     page_type       TEXT,                      -- the name of the [[page-type]] that it is of
-    class           TEXT                       -- where it is not its domain's: outside of a quality entry with a path
+    class           TEXT,                      -- where it is not its domain's: outside of a quality entry with a path
+    links_print     INTEGER                    -- the same for visits that found the same links (ingest/links.py)
 );
 CREATE INDEX idx_pages_redirect ON pages(redirect_to) WHERE redirect_to IS NOT NULL;
 CREATE INDEX idx_pages_family ON pages(family) WHERE family IS NOT NULL;
@@ -448,6 +454,12 @@ READING_INDEXES = {
     "idx_frontier_priority": "CREATE INDEX IF NOT EXISTS idx_frontier_priority ON frontier(priority, added_at)",
 }
 OWN_INDEXES = ("idx_pages_hash", "idx_links_to", "idx_pages_domain_id")  # what our own questions need
+# Those that may be made while a run is still under way (ingest/ahead.py): the cheapest to keep up go first. Not the one
+# over states, which every closure changes.
+INDEXES_AHEAD = (
+    *("idx_page_depths_page", "idx_links_from", "idx_pages_discovered_run", "idx_pages_domain_id", "idx_pages_domain"),
+    *("idx_page_depths_depth", "idx_page_depths_origin", "idx_pages_hash", "idx_pages_url", "idx_links_to"),
+)
 
 # The map with names instead of numbers, for plain SQL. They exist as long as the indexes that they need.
 READING_VIEWS = {

@@ -10,13 +10,25 @@ from crawler.database.map_errors import StoreError
 from crawler.model import recorded_settings
 from crawler.model.settings import Config
 from crawler.workspace.clock import now_text
-from ingest.memory.page_index import BLACKLISTED, OTHER, QUEUED, STUBBED, UNSEEN, VISITED, PageIndex
+from ingest.memory.page_index import (
+    BLACKLISTED,
+    BY_DEPTH,
+    BY_ROW,
+    FIXED,
+    OTHER,
+    QUEUED,
+    STUBBED,
+    UNSEEN,
+    VISITED,
+    PageIndex,
+)
 from ingest.writing.engine import MapConnection, MapEngine
 from ingest.writing.run_rows import count_figures, last_run
 from ingest.writing.schema import (
     ERROR_STATES,
     FROM_FORMAT_4,
     FROM_FORMAT_5,
+    FROM_FORMAT_7,
     READING_VIEWS,
     SINCE_FORMAT_2,
     SINCE_FORMAT_3,
@@ -26,13 +38,25 @@ from ingest.writing.schema import (
 )
 
 _ROWS = 20_000  # of the index, at a time
-_FROM_5 = SINCE_FORMAT_5 + FROM_FORMAT_5 + SINCE_FORMAT_6
+_FROM_6 = SINCE_FORMAT_6 + FROM_FORMAT_7
+_FROM_5 = SINCE_FORMAT_5 + FROM_FORMAT_5 + _FROM_6
 _FROM_4 = SINCE_FORMAT_4 + FROM_FORMAT_4 + _FROM_5
 _FROM_3 = SINCE_FORMAT_3 + _FROM_4
-_UPGRADES = {"2": SINCE_FORMAT_2 + _FROM_3, "3": _FROM_3, "4": _FROM_4, "5": _FROM_5, "6": SINCE_FORMAT_6}
+_UPGRADES = {
+    "2": SINCE_FORMAT_2 + _FROM_3,
+    "3": _FROM_3,
+    "4": _FROM_4,
+    "5": _FROM_5,
+    "6": _FROM_6,
+    "7": FROM_FORMAT_7,
+}
 _WITHOUT_FIGURES = ("2", "3")  # formats
 _INDEX = f"""
-SELECT url_hash, reach, (domain_id << 4) | CASE WHEN origin IN ('linked', 'seed') THEN 0 ELSE 8 END |
+SELECT url_hash, reach, (domain_id << 6) | CASE WHEN origin IN ('linked', 'seed') THEN 0 ELSE 8 END |
+       CASE WHEN visited_run IS NOT NULL OR origin NOT IN ('linked', 'seed') THEN {BY_ROW}
+            WHEN state = 'depth_exceeded' THEN {BY_DEPTH << 4}
+            WHEN state = 'discovered' THEN CASE WHEN error_message IS NULL THEN {BY_DEPTH << 4} ELSE {FIXED << 4} END
+            WHEN state IN ('blacklisted', 'stubbed') THEN {FIXED << 4} ELSE {BY_ROW} END |
        CASE WHEN seen_run <> ?1 THEN {UNSEEN} WHEN visited_run = ?1 THEN {VISITED}
             WHEN state = 'queued' AND origin IN ('linked', 'seed') THEN {QUEUED}
             WHEN state = 'stubbed' THEN {STUBBED} WHEN state = 'blacklisted' THEN {BLACKLISTED} ELSE {OTHER} END
@@ -155,10 +179,10 @@ def fill_index(engine: MapEngine, index: PageIndex) -> None:
             numbers[reach] = index.reach_number(index.parse_reach(reach))
         index.extend(
             hashes,
-            [place >> 4 for place in places],
+            [place >> 6 for place in places],
             [place & 7 for place in places],
-            # The reach of an earlier run is of no use in this one.
-            [place & 7 and numbers[r] for place, r in zip(places, stored, strict=True)],
+            [numbers[reach] for reach in stored],
             [place >> 3 & 1 for place in places],
+            [place >> 4 & 3 if numbers[r] or not r else BY_ROW for place, r in zip(places, stored, strict=True)],
         )
     index.finish_loading()

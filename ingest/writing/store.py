@@ -24,9 +24,9 @@ from crawler.rules.time_left import DomainLeft
 from crawler.workspace.log import Cursor
 from ingest.memory.changes import Changes, Reopening
 from ingest.memory.map_rows import MapDomain, MapPage
-from ingest.memory.page_index import OTHER, PageIndex, standing_of
+from ingest.memory.page_index import BY_DEPTH, BY_ROW, OTHER, PageIndex, entry_of, standing_of
 from ingest.rules.depth import Distances
-from ingest.rules.page_state import CLOSING_ERRORS, priority
+from ingest.rules.page_state import CLOSING_ERRORS, far_state, priority
 from ingest.writing import rule_effects, run_rows, setup
 from ingest.writing.change_writer import ChangeWriter
 from ingest.writing.domain_rows import DomainRows
@@ -72,6 +72,7 @@ class Store:
         self.loaded: dict[int, MapPage] = {}  # pages of the batch: those that change, and those that decide how
         self.index = PageIndex(self.distances)
         self._is_index_filled = False
+        self.nears_end = False  # there may soon be nothing more to write
         self._domains = DomainRows(self.db, self.classifier, self.distances)
         self._sums = DomainSums(self.db)
         self._transactions = Transactions(self.engine, on_rollback=self._on_rollback)
@@ -125,7 +126,7 @@ class Store:
     @raises_store_error
     def keep_referrers(self) -> None:
         """From now on keep the page that made each page known, until that is visited: for the page logs."""
-        self._referrers = ReferrerRows(self.db)
+        self._referrers = ReferrerRows(self.engine)
 
     @property
     def keeps_referrers(self) -> bool:
@@ -353,12 +354,23 @@ class Store:
         assert domain is not None
         page = page_of_row(row, domain, self.config.traps, self.distances, by_level=self._by_level)
         self.loaded[page.id] = page
-        if page.id in self.changes.moves:  # its depth has changed already; from here on the page itself has it
+        if self.changes.entered.pop(page.id, None) is not None:
+            self._enter_loaded(page)
+        elif page.id in self.changes.moves:  # its depth has changed already; from here on the page itself has it
             del self.changes.moves[page.id]
             page.reach = self.index.values[self.index.reaches[page.id]]
             page.depth = self.distances.nearest(page.reach)
             self.touch(page)
         return page
+
+    def _enter_loaded(self, page: MapPage) -> None:
+        """A page that entered the run without its row is needed after all."""
+        page.enter_run(self.changes.entered_run)
+        page.reach = self.index.values[self.index.reaches[page.id]]
+        page.depth = self.distances.nearest(page.reach)
+        if self.index.entries[page.id] == BY_DEPTH:
+            page.state, page.error = far_state(page.depth), None
+        self.touch(page)
 
     def reach_of(self, number: int) -> int:
         """A page's reach as it is now."""
@@ -445,8 +457,24 @@ class Store:
                 setup.set_meta(self.db, name, value)
             self._transactions.commit()
         self._remember_as_stored(done)
-        self.engine.after_commit(is_last=not self.counts["frontier"])
+        self.engine.after_commit(is_last=self.nears_end or not self.counts["frontier"])
         return done
+
+    @raises_store_error
+    def make_index_ahead(self) -> bool:
+        """Make one index for readers before the run has ended. False: there is none to make."""
+        with self._transactions.writing():
+            is_made = self.engine.make_index_ahead()
+            self.db.execute("COMMIT")
+        self.engine.after_commit(is_last=True)
+        return is_made
+
+    @raises_store_error
+    def drop_indexes_ahead(self) -> None:
+        """The run goes on: such indexes would cost more than they save."""
+        with self._transactions.writing():
+            self.engine.drop_indexes_ahead()
+            self.db.execute("COMMIT")
 
     def flush_moves(self) -> None:
         """Write the moves, if there are many: into the transaction that the next commit ends."""
@@ -479,6 +507,9 @@ class Store:
                 self.db.execute("COMMIT")
 
     def _complete_reading_aids(self) -> None:
+        if run_rows.last_run(self.db)[1] == "completed":
+            while self.make_index_ahead():
+                pass  # each in a transaction of its own: a checkpoint takes it into the file while the next is made
         with self._transactions.writing():
             run_rows.complete_reading_aids(self.engine)
             self.db.execute("COMMIT")
@@ -486,6 +517,7 @@ class Store:
     def _remember_as_stored(self, done: Changes) -> None:
         """After a commit: index and counts agree with the rows, and no page is loaded."""
         standings, errors, crawled = self.index.standings, self.counts["errors"], self.counts["crawled"]
+        entries, reaches = self.index.entries, self.index.reaches
         for page in [*done.new_pages, *done.pages.values()]:
             was_error = page.stored_state in ERRORS and not page.is_reentered
             errors += (page.state in ERRORS) - was_error
@@ -495,6 +527,9 @@ class Store:
                 self.counts["pages"] += 1
             self.counts["known"] += page.stored_state is None or page.is_reentered
             standings[page.id] = standing_of(page.state, page.visited is not None, page.origin.is_linked)
+            entry = entry_of(page.state, page.error, page.visited_run is not None, page.origin.is_linked)
+            entries[page.id] = entry if reaches[page.id] or not page.reach else BY_ROW
+        self.counts["known"] += len(done.entered)
         for number in done.closed_pages:  # of some the loaded page did not know
             standings[number] = OTHER
         self.counts["errors"], self.counts["crawled"] = errors, crawled

@@ -102,3 +102,22 @@ def test_no_domain_is_lost_and_no_more_are_active_than_allowed(steps: list[tuple
     made.retry_due(0.0)
     for name in with_work:
         assert name in made.active or name in made.waiting
+
+
+def test_a_domain_whose_jobs_are_held_down_asks_for_more_when_half_of_those_are_done_or_better_ones_are_known() -> None:
+    """Else each page that is done would be a window of one page."""
+    made = queues(window=10)
+    domain = activate(made, "a.test", {page: page for page in range(5)})
+    domain.is_held_at = 5
+    domain.has_more = True
+    made.wanting_more.drop("a.test")
+    made.remove_done(domain, [0, 1], 1.0, lambda name, number: None)
+    assert not made.wanting_more
+    made.remove_done(domain, [2], 1.0, lambda name, number: None)
+    assert made.next_domain() == "a.test"
+    made.take_from_line("a.test")
+    domain.add(7, "page7", None)
+    made.request_more(domain)
+    assert not made.wanting_more
+    made.note_work("a.test", 0)
+    assert made.next_domain() == "a.test" and domain.is_held_at is None

@@ -140,14 +140,14 @@ def test_a_text_is_taken_for_a_key_only_on_its_own_domain() -> None:
     assert index.find_key("https://one.test/b", hash64("https://one.test/b")) is None
 
 
-def test_a_new_run_has_seen_nothing() -> None:
+def test_a_new_run_has_seen_nothing_and_remembers_the_reaches_that_the_rows_have() -> None:
     index = PageIndex(Distances(3, 1))
     index.add_domain(1, "one.test")
     number = index.add(5, 1)
     index.standings[number] = QUEUED
     index.reaches[number] = index.reach_number(3)
     index.begin_run()
-    assert (index.standings[number], index.reaches[number], index.values) == (UNSEEN, 0, [0])
+    assert (index.standings[number], index.values[index.reaches[number]]) == (UNSEEN, 3)
 
 
 def test_reaches_that_no_page_has_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from ingest.writing import setup
 from ingest.writing.store import Store
 from tests.ingest.terrains import read_database, read_plainly
 from tests.ingest.test_loop import LATER, QA, QB, begun, drain, results, web, write
-from tests.older_maps import TO_FORMAT_2, TO_FORMAT_3, TO_FORMAT_4, TO_FORMAT_5, TO_FORMAT_6
+from tests.older_maps import TO_FORMAT_2, TO_FORMAT_3, TO_FORMAT_4, TO_FORMAT_5, TO_FORMAT_6, TO_FORMAT_7
 
 
 def test_a_damaged_database_is_refused_and_replay_named(rules: Config) -> None:
@@ -47,7 +47,7 @@ def test_a_death_while_the_tables_are_made_leaves_a_database_that_can_be_made(
 CUT = Closure("request-limit", 7, 500)
 
 
-@pytest.mark.parametrize("older", [TO_FORMAT_6, TO_FORMAT_5, TO_FORMAT_4, TO_FORMAT_3, TO_FORMAT_2])
+@pytest.mark.parametrize("older", [TO_FORMAT_7, TO_FORMAT_6, TO_FORMAT_5, TO_FORMAT_4, TO_FORMAT_3, TO_FORMAT_2])
 def test_a_map_of_an_older_format_is_brought_up_to_date(rules: Config, older: str) -> None:
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results()[:2])
