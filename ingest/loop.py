@@ -35,6 +35,7 @@ from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
 from crawler.workspace.runs import RunStatus, read_run, recorded_runs
 from crawler.workspace.unapplied import progress_facts
+from ingest.ahead import WorkAhead
 from ingest.apply import MapUpdater
 from ingest.left_estimate import LeftEstimate
 from ingest.memory.changes import Changes
@@ -42,7 +43,7 @@ from ingest.page_log import PageLog
 from ingest.replay import Rebuilt, rebuild
 from ingest.rule_changes import can_differ, changed_rules
 from ingest.run_metrics import RunMetrics
-from ingest.upkeep.retention import drop_old_results
+from ingest.upkeep.retention import archive_old_results, drop_old_results
 from ingest.visit_counters import VisitCounters
 from ingest.writing.engine import CopyNotMade
 from ingest.writing.store import Store
@@ -55,6 +56,8 @@ _CHARACTERS = 8 * MOST_CHARACTERS  # … or addresses of so many characters: ord
 _SHARE = 150  # results that are read from one spool before the next has its turn
 _GATHER = 0.05  # seconds that results may gather while many come in: large batches cost less a page …
 _GATHER_LONG = 2.0  # … and while there is plenty to do without them
+_GATHER_LAST = 0.2  # … but at the end of a run so much …
+_PARTS_OF_REST = 4  # … and before it one part of so many of what is left
 _ENOUGH = 1024 * 1024  # bytes of results that make a batch large enough
 _LOOK_EVERY = 0.05  # seconds: results that have not become more since the last look are applied
 _PLENTY = 10_000  # pages in the frontier …
@@ -92,7 +95,8 @@ class Ingest:
         self._taken = 0
         self._read_bytes = 0  # of the results taken
         self._blobs: FileStore | None = None  # opened with the first result that names a blob
-        self._left = LeftEstimate(config, self.store)
+        self.left = LeftEstimate(config, self.store)
+        self.ahead = WorkAhead(self.store, self.left)
         self._has_read = False  # the last step found results
         self._later_runs: set[int] = set()  # runs with results that have to wait
         self._looked_for_writers = 0.0
@@ -108,7 +112,7 @@ class Ingest:
             "duplicates": self.updater.duplicates,
             "backlog": self.unread_bytes(),
             **progress_facts(self._positions, self._read_bytes / max(self._taken, 1), self._free_bytes()),
-            "left": asdict(self._left.known) if self._left.known else None,
+            "left": asdict(self.left.known) if self.left.known else None,
             "answers": self._counters.counts.answers(),
         }
 
@@ -215,11 +219,13 @@ class Ingest:
         self._positions.update(positions)
         self._taken += len(batch)
         self._read_bytes += sum(len(line) for _, line in batch)
-        self._left.update(self.updater.run, time.monotonic())
+        self.left.update(self.updater.run, time.monotonic())
+        self.ahead.look(self.updater.run, time.monotonic())
         self._write_feed(done, _bytes_of(batch))
         if any(isinstance(result, RunEvent) and result.event == "finished" for result, _ in batch):
             self._put_copy_aside_if_completed()
             self._drop_old_results()
+            self._archive_old_results()
             if self._metrics is not None:
                 self._metrics.flush(time.time(), is_last=True)
         return max(len(batch), 1)
@@ -390,6 +396,22 @@ class Ingest:
             dropped = drop_old_results(self.workspace.results, keep_from)
             log.info("Dropped %d result segments of runs before #%d", dropped, keep_from)
 
+    def _archive_old_results(self) -> None:
+        """Keep the results of as many runs in the engine as `[engine] results` says; older ones go to the archive."""
+        keep = self.config.engine.results
+        if not keep or self.updater.run - keep < 1:
+            return
+        keep_from = self.updater.run - keep + 1
+        moved = 0
+        try:
+            for _ in archive_old_results(self.workspace.results, keep_from, self._positions):
+                moved += 1
+                self.control.beat(f"moving results of runs before {keep_from} to the archive")
+        except LogError as problem:  # they are where they were, and the next run's end tries again
+            log.warning("Results of runs before #%d are not archived: %s", keep_from, problem)
+        if moved:
+            log.info("Moved %d result segments of runs before #%d to the archive", moved, keep_from)
+
     def shutdown(self) -> None:
         if self._page_log is not None:
             self._page_log.close()
@@ -478,8 +500,10 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
             return  # under another config the rest may be another batch
         if taken:
             if _BUSY <= taken < BATCH // 2:
-                until = started + gathering_time(frontier, ingest.store.counts["frontier"])
-                let_gather(ingest.unread_bytes, control, until)
+                left = ingest.left.seconds(time.monotonic())
+                until = started + gathering_time(frontier, ingest.store.counts["frontier"], left)
+                if time.monotonic() >= until or not ingest.ahead.step(time.monotonic()):
+                    let_gather(ingest.unread_bytes, control, until)
             continue
         if drain or control.should_stop():
             return
@@ -488,18 +512,22 @@ def _work(ingest: Ingest, control: StageControl, workspace: Workspace, drain: bo
         # Only the map knows whether a run is over: the document may be damaged.
         if saw_running and run is not None and run.is_over and ingest.store.last_run()[1] == run.status:
             return
-        control.wait(1.0)
+        if not ingest.ahead.step(time.monotonic()):
+            control.wait(1.0)
 
 
-def gathering_time(before: int, after: int) -> float:
-    """Seconds from one batch to the next, at most, from the number of waiting pages before and after the batch.
+def gathering_time(before: int, after: int, left: float | None = None) -> float:
+    """Seconds from one batch to the next, at most, from the number of waiting pages before and after the batch, and the
+    seconds that the run may last.
 
     The more pages wait, the less urgent are new ones. But while they are few and becoming more, the crawl has only
-    begun: they belong to few domains, and most of those will soon have no known page left to visit.
+    begun: they belong to few domains, and most of those will soon have no known page left to visit. Towards the end
+    batches become smaller, so that the last one, which the user waits for, is not a long one.
     """
     if after > (_GROWING * before if after >= _PLENTY else before):
         return _GATHER
-    return max(_GATHER, min(after / _PLENTY, 1.0) * _GATHER_LONG)
+    longest = _GATHER_LONG if left is None else min(_GATHER_LONG, max(_GATHER_LAST, left / _PARTS_OF_REST))
+    return max(_GATHER, min(after / _PLENTY, 1.0) * longest)
 
 
 def let_gather(unread_bytes: Callable[[], int], control: StageControl, until: float) -> None:

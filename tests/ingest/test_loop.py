@@ -190,6 +190,13 @@ def test_results_gather_while_there_is_plenty_to_do_without_them() -> None:
     assert gathering_time(1_990, 2_000) == few, "a crawl that has only begun"
 
 
+def test_batches_become_smaller_towards_the_end_of_a_run() -> None:
+    """However many pages wait: the budgets of their domains may be spent."""
+    times = [gathering_time(1_000_000, 1_000_000, left) for left in (3600.0, 6.0, 2.0, 0.5, 0.0)]
+    assert times[0] == gathering_time(1_000_000, 1_000_000)
+    assert times[0] > times[1] > times[2] > times[3] == times[4] > 0
+
+
 @pytest.mark.parametrize(
     ("unread", "looks"),
     [
