@@ -7,6 +7,9 @@ import sys
 
 def main() -> None:
     """Run the command line; ends the process."""
+    from crawler.cli.early_start import begin_early
+
+    begin_early(sys.argv[1:])
     from crawler.cli.app import run
 
     sys.exit(run(sys.argv[1:]))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crawler.cli.early_start import begin_to_start
 from crawler.cli.map_commands import asked_map, write_summary_of
 from crawler.cli.options import (
     ConfigArgument,
@@ -30,6 +31,7 @@ from crawler.model.errors import UsageError
 if TYPE_CHECKING:
     from crawler.demo.server import Served
     from crawler.model.settings import Config
+    from crawler.supervise.crawl import Ending
 
 
 UnifiedOption = Annotated[
@@ -72,7 +74,7 @@ def crawl(
     if unified and workers:
         raise UsageError("--unified contradicts --workers: one process does it all")
     if not (dry_run or stats or export_summary or unified):
-        _begin_to_start()
+        begin_to_start()
     loaded = load_config(config, workspace, workers)
     if not (stats or export_summary):
         _require_usable(loaded)
@@ -108,13 +110,6 @@ def _load_usable(path: Path, workspace: Path | None, workers: int | None) -> Con
     return loaded
 
 
-def _begin_to_start() -> None:
-    """Let the stages' modules be imported while the config is read."""
-    from crawler.supervise.stage_process import start_fork_server
-
-    start_fork_server()
-
-
 def _crawl(
     config: Config,
     verbose: int,
@@ -128,11 +123,9 @@ def _crawl(
     """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
-    from crawler.cli.history_commands import changes_for_summary
     from crawler.config.warnings import warnings
     from crawler.supervise.crawl import Verbosity, in_one_process
     from crawler.supervise.crawl import crawl as run_crawl
-    from reporter.summary.close import close_run
 
     log_to_stderr(verbose, quiet)
     log = logging.getLogger("sumi.crawl")
@@ -145,15 +138,31 @@ def _crawl(
     )
     for warning in [] if is_demo else warnings(config):
         log.warning("%s", warning)
-    close = partial(close_run, changes_of=changes_for_summary)
     return run_crawl(
         config,
-        close,
+        _close_run,
         is_fresh=fresh,
         verbosity=Verbosity(verbose, quiet),
         load_again=load_again,
         runner=in_one_process if is_unified else None,
+        load_ending=_load_ending,
     )
+
+
+def _close_run(config: Config, stopped_by: str | None, is_summary_due: bool) -> Ending:
+    """The summary and the last words."""
+    from crawler.cli.history_commands import changes_for_summary
+    from reporter.summary.close import close_run
+
+    return close_run(config, stopped_by, is_summary_due, changes_of=changes_for_summary)
+
+
+def _load_ending() -> None:
+    """Import what `_close_run` needs: not before the start, which would wait for it, nor at the end."""
+    from importlib import import_module
+
+    for name in ("crawler.database.run_log", "ingest.run_maps", "reporter.diff.diff_views", "reporter.summary.close"):
+        import_module(name)
 
 
 def _show_dry_run(config: Config) -> None:

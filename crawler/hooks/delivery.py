@@ -2,6 +2,8 @@
 
 The address of a hook is checked as that of a page is, and the connection goes to the address that was checked. No
 redirect is followed, no proxy and no netrc of the environment is used, retries and times are bounded.
+
+What it takes to send is imported inside of functions: every crawl has a sender, and most have no hooks.
 """
 
 from __future__ import annotations
@@ -10,18 +12,17 @@ import subprocess
 import threading
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from crawler.hooks.hook_message import SIGNATURE, mail_of, signature
 from crawler.hooks.outbox import Delivery, Outbox
 from crawler.model.settings import Config, HookRule, NetworkSettings
-from crawler.net.addresses import Endpoint
-from crawler.net.hub import BlockingWaiter
-from crawler.net.resolver import AddressResolver, Unresolvable
-from crawler.net.tls import tls_context
 from crawler.workspace.clock import now_text
 from crawler.workspace.door import Held, RoleTaken, Workspace
+
+if TYPE_CHECKING:
+    from crawler.net.addresses import Endpoint
 
 RETRIES = 3
 SECONDS = 10.0  # for each step of an attempt
@@ -124,6 +125,8 @@ def post(hook: HookRule, delivery: Delivery, network: NetworkSettings) -> str:
     """The status code of the answer. Raises OSError."""
     import requests
 
+    from crawler.net.resolver import Unresolvable
+
     body = delivery.body.encode()
     headers = {"Content-Type": "application/json", "User-Agent": "SumiRipple-Hook/1"}
     headers |= {"Sumi-Event": delivery.event, "Sumi-Delivery": str(delivery.number)}
@@ -147,6 +150,9 @@ def post(hook: HookRule, delivery: Delivery, network: NetworkSettings) -> str:
 
 def checked_endpoint(url: str, network: NetworkSettings) -> Endpoint:
     """The address to connect to: public, unless the config lets others in. Raises Unresolvable."""
+    from crawler.net.hub import BlockingWaiter
+    from crawler.net.resolver import AddressResolver
+
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     resolver = AddressResolver(network)
@@ -163,6 +169,8 @@ def _adapter(endpoint: Endpoint, network: NetworkSettings) -> Any:
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.util import Retry
     from urllib3.util.connection import create_connection
+
+    from crawler.net.tls import tls_context
 
     class Pinned(HTTPConnection):
         def _new_conn(self) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from email.message import EmailMessage
 from typing import Any
 
 import orjson
@@ -29,6 +28,8 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
 
 def mail_of(body: bytes, to: str, sender: str) -> bytes:
     """The event as a message for `sendmail -t` and its like."""
+    from email.message import EmailMessage  # few crawls send any
+
     facts = orjson.loads(body)
     message = EmailMessage()
     message["To"] = to

@@ -72,8 +72,8 @@ class Ending(Protocol):
     def summary(self) -> Path | None: ...
 
 
-# (config, workspace, verbosity, what to do once the run is completed, load_again) → the outcome, the config by then
-Runner = Callable[[Config, Workspace, Verbosity, Callable[[Config], None], LoadAgain | None], tuple[Outcome, Config]]
+# (config, workspace, verbosity, the closing, load_again) → the outcome, the config by then
+Runner = Callable[[Config, Workspace, Verbosity, "Closing", LoadAgain | None], tuple[Outcome, Config]]
 # (config, the reason why the run is not complete, is its summary to be written?) → the last words. Raises SumiError.
 CloseRun = Callable[[Config, str | None, bool], Ending]
 
@@ -86,11 +86,12 @@ def crawl(
     verbosity: Verbosity = Verbosity(),  # noqa: B008
     load_again: LoadAgain | None = None,
     runner: Runner | None = None,
+    load_ending: Callable[[], None] = lambda: None,
 ) -> int:
     """Crawl until the run is completed or the user stops it; returns the exit code. Raises SumiError.
 
     `load_again` reads the config's file once more, for a SIGHUP or `sumi-ripple reload`. `runner` runs the stages: by
-    default as processes.
+    default as processes. `load_ending` imports what `close_run` needs: it is called while processes work.
     """
     workspace = open_workspace(config)
     workspace.prepare(is_to_be_cleared=is_fresh)
@@ -113,8 +114,8 @@ def crawl(
         write_last_used(config)
         _mark(workspace, "running")
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
-        closing = _Closing(config, close_run)
-        outcome, config = (runner or _supervise)(config, workspace, verbosity, closing.begin, load_again)
+        closing = Closing(config, close_run, load_ending)
+        outcome, config = (runner or _supervise)(config, workspace, verbosity, closing, load_again)
         if outcome is Outcome.INTERRUPTED:
             mark_run_interrupted(config, workspace)
         tell_end(config, workspace, outcome)
@@ -151,7 +152,7 @@ def _supervise(
     config: Config,
     workspace: Workspace,
     verbosity: Verbosity,
-    on_completed: Callable[[Config], None],
+    closing: Closing,
     load_again: LoadAgain | None,
 ) -> tuple[Outcome, Config]:
     """The end of a crawl, and the config that it has by then."""
@@ -162,7 +163,8 @@ def _supervise(
             supervisor = Supervisor(
                 *(config, workspace, stages, view),
                 log_level=level,
-                on_completed=lambda: on_completed(supervisor.config),
+                on_settled=closing.load,
+                on_completed=lambda: closing.begin(supervisor.config),
                 load_again=load_again,
                 specs_of=crawl_stages,
             )
@@ -176,7 +178,7 @@ def in_one_process(
     config: Config,
     workspace: Workspace,
     verbosity: Verbosity,
-    on_completed: Callable[[Config], None],
+    closing: Closing,
     load_again: LoadAgain | None,
 ) -> tuple[Outcome, Config]:
     """A runner: all stages in this process, with a view of them. The summary is written after their end."""
@@ -196,7 +198,7 @@ def in_a_library(
     config: Config,
     workspace: Workspace,
     verbosity: Verbosity,
-    on_completed: Callable[[Config], None],
+    closing: Closing,
     load_again: LoadAgain | None,
 ) -> tuple[Outcome, Config]:
     """A runner: the same inside of another program, whose logging and terminal are its own."""
@@ -225,12 +227,16 @@ def _warn_of_changed_settings(config: Config, workspace: Workspace) -> None:
 # -- the end ------------------------------------------------------------------------------------------------
 
 
-class _Closing:
-    """Closes a completed run in a thread while the stages end: they take as long as the summary."""
+class Closing:
+    """Closes a completed run in a thread while the stages end: they take as long as the summary.
 
-    def __init__(self, config: Config, close_run: CloseRun) -> None:
+    `load` is for when the stages have begun to work: what the end needs is imported meanwhile.
+    """
+
+    def __init__(self, config: Config, close_run: CloseRun, load: Callable[[], None]) -> None:
         self._config = config
         self._close_run = close_run
+        self.load = load
         self._thread: Thread | None = None
         self._ending: Ending | None = None
 

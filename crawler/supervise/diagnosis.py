@@ -14,15 +14,18 @@ from collections.abc import Iterable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from crawler.database.ingest_progress import map_fault
 from crawler.model.settings import Config, NetworkSettings
-from crawler.net.probe import Probed, probe
 from crawler.observe.processes import STALE, StageProcess
 from crawler.resilience import findings
 from crawler.resilience.findings import Finding
-from crawler.supervise.stage_process import start_fork_server
+from crawler.supervise.fork_server import start_fork_server
 from crawler.workspace.clock import now_text
+
+if TYPE_CHECKING:  # only an outage needs it: connections, TLS, name servers
+    from crawler.net.probe import Probed
 
 MOST_TARGETS = 6
 LEAST_DISK = 64 * 1024 * 1024  # bytes
@@ -37,6 +40,8 @@ def probe_all(targets: Sequence[str], network: NetworkSettings) -> list[Probed]:
     In a process of its own, which ends with this one: a thread that is inside OpenSSL or c-ares when the interpreter
     shuts down crashes it, and a crawl that ends does not wait for a probe.
     """
+    from crawler.net.probe import Probed
+
     start_fork_server()
     context = multiprocessing.get_context("forkserver")
     ours, theirs = context.Pipe(duplex=False)
@@ -70,6 +75,8 @@ def until_reached(targets: Sequence[str], network: NetworkSettings) -> list[Prob
 
 
 def _probed(target: str, network: NetworkSettings) -> Probed:
+    from crawler.net.probe import Probed, probe
+
     try:
         return probe(target, network)
     except Exception as problem:  # promised not to happen; whoever waits for the answer must get one

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crawler.model.settings import Config
 from crawler.model.urls import authority_of, host_of, without_www
-from crawler.net.probe import Probed
 from crawler.observe.live_text import duration
 from crawler.observe.processes import StageProcess, observe
 from crawler.resilience import findings, network_state
@@ -24,6 +24,9 @@ from crawler.resilience.findings import Finding
 from crawler.supervise.diagnosis import MOST_TARGETS, ClockDrift, machine_findings, network_findings, probe_all
 from crawler.workspace.clock import boot_id, now_text
 from crawler.workspace.door import Workspace
+
+if TYPE_CHECKING:
+    from crawler.net.probe import Probed
 
 log = logging.getLogger("sumi.supervisor")
 
@@ -33,7 +36,7 @@ _SEEDS = 3  # hosts of the list that are asked besides
 MERGE_NS = 60_000_000_000  # outages closer to each other than this are one
 MOST_GUESSES = 10  # pauses where nothing has answered yet and `suspicion` domains or more fail
 
-ProbeAll = Callable[[Sequence[str]], list[Probed]]
+ProbeAll = Callable[[Sequence[str]], "list[Probed]"]
 
 
 class OutageWatch:

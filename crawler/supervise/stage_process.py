@@ -2,9 +2,7 @@
 
 The stage sends its log lines to the supervisor through a pipe, and ends with an exit code of `exit_rules`.
 
-Stages are forked from a fork server, a process that has imported their modules and does nothing else: it has one
-thread, no locks held, no sockets or databases open. So the modules are imported once instead of four times, and while
-the supervisor still reads the config.
+Stages are forked from a fork server (`fork_server`), which has their modules.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,18 +22,13 @@ from pathlib import Path
 from crawler.model.errors import SumiError, sentence
 from crawler.observe.logs import configure
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED, INTERRUPTED
+from crawler.supervise.fork_server import BLOCKED, signals_blocked, start_fork_server
 from crawler.workspace.door import LeaseLost, Unreachable
 from crawler.workspace.opening import open_workspace
 
 log = logging.getLogger("sumi.supervisor")
 
-_MODULES = [
-    *("crawler.supervise.stage_process", "crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"),
-    "crawler.supervise.forked_memory",  # last
-]
 _WATCH_EVERY = 1.0  # seconds between a stage's looks at its fork server
-# Blocked in the fork server, and in a stage until it has left the terminal's foreground.
-_BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,40 +104,16 @@ class StageChild:
             self._lines = None
 
 
-def start_fork_server() -> None:
-    """Start the process that stages are forked from, and return before it has imported their modules.
-
-    `start_stage` does this too. It takes a third of a second, so a command that will start stages begins with it.
-    """
-    multiprocessing.set_forkserver_preload(_MODULES)
-    resource_tracker.ensure_running()  # not below: it lets SIGINT and SIGTERM through once its process has started
-    with _signals_blocked():
-        forkserver.ensure_running()
-
-
 def start_stage(spec: StageSpec, log_level: int, workspace: Path) -> StageChild:
     """Start a stage in a new process."""
     start_fork_server()
     context = multiprocessing.get_context("forkserver")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_stage_main, args=(spec, theirs, log_level, workspace), name=spec.name)
-    with _signals_blocked():
+    with signals_blocked():
         process.start()
     theirs.close()
     return StageChild(process, ours)
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Processes that are started in here begin with these signals blocked.
-
-    Ctrl-C and the end of a terminal reach every process in its foreground. The supervisor alone passes them on, once.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def exit_words(code: int) -> str:
@@ -166,7 +133,7 @@ def _stage_main(spec: StageSpec, lines: Connection, log_level: int, workspace: P
     """Leave the terminal's foreground, send log lines to the supervisor, work, and end with the exit code."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # discards a Ctrl-C of the terminal that came before `setsid`
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=_end_with_supervisor, args=(spec.orphan_signal,), daemon=True).start()
     sending = threading.Lock()

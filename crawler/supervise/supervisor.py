@@ -63,6 +63,7 @@ log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
 _NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
+_SETTLED_AFTER = 2.0  # seconds after the start: by then every domain has its first window
 _STAGES_EVERY = 2.0  # seconds between looks for stages that stand still or have grown
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AGAIN = " A second Ctrl-C ends at once."
@@ -95,6 +96,7 @@ class Supervisor:
 
     `owns_run`: these are all stages of a crawl, which ends with its run or by a stop flag. Otherwise the stages end by
     themselves, with a run that is supervised elsewhere or by a stop flag; only those that die are restarted.
+    `on_settled` is called once, when the stages have worked for a while: there is time then, for what can wait.
     `on_completed` is called once the run is completed, in the map too, while the stages end.
     `load_again` reads the config's file once more, and `specs_of` makes the stages of a config; without them a SIGHUP
     is a Ctrl-C.
@@ -107,6 +109,7 @@ class Supervisor:
     log_level: int = logging.WARNING
     first_pause: float = FIRST_PAUSE
     owns_run: bool = True
+    on_settled: Callable[[], None] = lambda: None
     on_completed: Callable[[], None] = lambda: None
     load_again: LoadAgain | None = None
     specs_of: Callable[[Config], list[StageSpec]] | None = None
@@ -125,6 +128,7 @@ class Supervisor:
         self._reader = ConfigReader(self.load_again, self.workspace) if self.load_again and self.specs_of else None
         self._had_terminal = has_terminal()
         self._network_seen_at = self._stages_seen_at = 0.0
+        self._settles_at: float | None = time.monotonic() + _SETTLED_AFTER
         self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
@@ -181,6 +185,7 @@ class Supervisor:
         if self._phase is Phase.RUNNING:
             self._watch_network()
             self._watch_stages()
+            self._settle()
             if self._alerts is not None:
                 self._alerts.step(time.monotonic())
         if self._interrupted_at is None:  # else their deadline is near, and a mark may take seconds
@@ -287,6 +292,11 @@ class Supervisor:
             self._heal(alive[pid], words)
         for pid, size in self._stalls.find_outgrown(alive):
             self._shrink(alive[pid], size)
+
+    def _settle(self) -> None:
+        if self._settles_at is not None and time.monotonic() >= self._settles_at:
+            self._settles_at = None
+            self.on_settled()
 
     def _heal(self, stage: _Stage, words: str) -> None:
         """A stage is stalled: diagnose, and restart it; its domains and results are taken over. Or end with a word."""

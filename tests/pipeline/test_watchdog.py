@@ -40,7 +40,7 @@ import re
 import time
 import crawler.visit.flow as flow
 
-sound = flow.extract
+sound = flow.read
 
 def flawed(body, *arguments, **options):
     if b"POISON" in body:
@@ -50,7 +50,7 @@ def flawed(body, *arguments, **options):
         time.sleep(3600)  # without CPU: the memory is found long before the time
     return sound(body, *arguments, **options)
 
-flow.extract = flawed
+flow.read = flawed
 """
 LESS_THAN_PATIENCE = PATIENCE - 10  # seconds; the supervisor's deadline after an interrupt is a tenth of it
 HOSTS = ("poison.test", "hungry.test", "a.test", "b.test", "c.test")

@@ -83,7 +83,7 @@ def test_one_that_is_reached_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         "good": lambda: Probed("good"),
         "bug": lambda: 1 / 0,  # type: ignore[dict-item,return-value]
     }
-    monkeypatch.setattr(diagnosis, "probe", lambda target, network: answers[target]())
+    monkeypatch.setattr("crawler.net.probe.probe", lambda target, network: answers[target]())
     assert any(result.is_reached for result in until_reached(["bug", "good"], NetworkSettings()))
     assert [result.slug for result in until_reached(["bug"], NetworkSettings())] == ["internal-error"]
     assert until_reached([], NetworkSettings()) == []

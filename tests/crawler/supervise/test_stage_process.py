@@ -7,7 +7,6 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -88,19 +87,6 @@ def test_a_stage_that_is_asked_to_end_finishes(root: Path) -> None:
     child.ask_to_end()
     assert lines_and_code(child) == ([], 0)
     assert notes(root) == ["a started", "a ended"]
-
-
-def test_the_fork_server_has_the_signals_of_a_terminal_blocked() -> None:
-    """In a process of its own: here it may be running already."""
-    code = (
-        "from multiprocessing import forkserver; from crawler.supervise.stage_process import start_fork_server;"
-        "start_fork_server(); pid = forkserver._forkserver._forkserver_pid;"
-        "print(open(f'/proc/{pid}/status').read())"
-    )
-    status = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
-    blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        assert blocked >> (number - 1) & 1, number
 
 
 def test_a_ctrl_c_that_reaches_a_stage_before_it_has_left_the_terminal_is_discarded(
