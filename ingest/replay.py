@@ -19,7 +19,7 @@ from crawler.model.map_place import EngineMap, MapPlace
 from crawler.model.page_claims import MOST_CHARACTERS, longest_key, weight_of
 from crawler.model.records import PageResult, Result, RunEvent, dump
 from crawler.model.settings import Config
-from crawler.workspace.door import LogFolder, ResultLogs, Workspace
+from crawler.workspace.door import ArchiveAway, LogFolder, ResultLogs, Workspace
 from crawler.workspace.log import Cursor, Damage, Line
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
@@ -118,7 +118,7 @@ def rebuild(config: Config) -> Rebuilt:
     try:
         logs = redrawn_folder(open_workspace(config).logs)
         report = replay(config, fresh, compare=place, logs=logs, is_redrawn=True)
-    except ReplayError as problem:
+    except (ReplayError, ArchiveAway) as problem:
         raise StoreError(
             f"the rules changed since {place} was built, and it cannot be rebuilt ({problem}); "
             "put the old rules back, or start from nothing with --fresh"
@@ -154,7 +154,7 @@ def _build(
         total = sum(results.segment_bytes(writer, n) for writer in ends for n in results.segments(writer))
         batch: list[tuple[Result, bytes]] = []
         taken = read = characters = strays = 0
-        recorded = recorded_runs(workspace)
+        recorded = recorded_runs(workspace, is_live_only=False)
         longest = longest_key(config.traps.max_url_length)
         for result, line in _in_order(results, list(ends), damaged):
             read += len(line) + 1

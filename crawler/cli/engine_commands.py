@@ -107,7 +107,7 @@ def import_workspace(config: ConfigArgument, workspace: WorkspaceOption = None) 
     if not source.results.writers():
         raise UsageError(f"there is nothing to import: no results in {loaded.workspace}")
     _require_no_map(loaded.map_place)
-    target = EngineWorkspace(loaded.workspace, loaded.engine.url)
+    target = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive)
     try:
         _say_moved(import_files(source, target), "the engine")
     finally:
@@ -129,7 +129,7 @@ def export_workspace(
     from crawler.workspace.postgres.workspace_transfer import export_files
 
     loaded = _with_engine(config, None)
-    source = EngineWorkspace(loaded.workspace, loaded.engine.url)
+    source = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive)
     try:
         _say_moved(export_files(source, FileWorkspace(into.absolute())), str(into))
     finally:
@@ -202,6 +202,10 @@ def stats(config: ConfigArgument, as_json: JsonOption = False) -> None:
         f"Domains     {figures.domains:,} gates, {figures.leased:,} leased, {figures.in_flight:,} requests out",
         f"Jobs        {figures.windows:,} windows of {figures.job_domains:,} domains",
         *(f"Log         {name}: {size:,} bytes in {count:,} segments" for name, (count, size) in figures.logs.items()),
+        *(
+            f"Archived    {name}: {size:,} bytes in {count:,} segments"
+            for name, (count, size) in figures.archived.items()
+        ),
     ]
     for name, tables_of in sizes.items():
         lines += [f"Table       {name}.{table}: about {rows:,} rows, {size:,} bytes" for table, rows, size in tables_of]

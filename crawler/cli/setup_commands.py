@@ -60,18 +60,13 @@ def reset(
     """
     from crawler.supervise.before_start import require_no_stages, take_supervision
     from crawler.supervise.fresh import move_aside
-    from crawler.supervise.purge import mark_for_purge, purge_in_background
+    from crawler.supervise.purge import mark_for_purge, old_schemas, purge_in_background, purge_schemas
     from crawler.workspace.opening import open_workspace
 
     log_to_stderr(0, False)
     loaded = load_config(config, workspace)
     if not yes and not sys.stdin.isatty():
         raise UsageError("reset asks before it empties a workspace, and nobody can answer here; say --yes")
-    if purge and loaded.engine.url:
-        raise UsageError(
-            "--purge deletes files; for a crawl in an engine use reset without it, and then drop the schemas that it "
-            "names with the engine's own means"
-        )
     place = open_workspace(loaded)
     if not place.exists() and not loaded.output.database_path.exists():
         typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.output.database_path} exists")
@@ -82,15 +77,20 @@ def reset(
         require_no_stages(place)
         if not yes:
             _ask(place.name, loaded.output.database_path, purge)
+        before = old_schemas(loaded)
         moved = move_aside(loaded, is_whole=True)
         if purge:
+            dropped = purge_schemas(loaded, old_schemas(loaded) - before)
             mark_for_purge(moved)
         place.prepare_outputs()
     finally:
         role.release()
     if purge:
         words = purge_in_background(loaded)
-        typer.echo(f"{words} deleted, in the background" if words else "There was nothing to delete")
+        if dropped:
+            typer.echo(dropped)
+        if words or not dropped:
+            typer.echo(f"{words} deleted, in the background" if words else "There was nothing to delete")
         return
     for each in moved:
         typer.echo(f"Moved aside: {each}")

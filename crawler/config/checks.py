@@ -10,7 +10,6 @@ from typing import Any
 from crawler.engine.place import place_of
 from crawler.model.urls import UrlError, normalize, wire_of
 from crawler.rules.patterns import PatternError, key_pattern
-from crawler.visit.validation import REASONS
 
 Check = Callable[[Any], Any]
 
@@ -58,6 +57,7 @@ def whole_number(low: int, high: int, unit: str = "") -> Check:
     return check
 
 
+_LEAST_LEASE, _LONGEST_LEASE = 5, 600  # seconds
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d{1,9})\s*([smhd])(?:\s*(\d{1,9})\s*([smh]))?")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -209,6 +209,8 @@ def tags(value: Any) -> tuple[str, ...]:
 
 def rejection_reasons(value: Any) -> tuple[str, ...]:
     """Reasons for a rejection that do not count."""
+    from crawler.visit.validation import REASONS  # few configs name one, and it brings all that reads pages
+
     allowed = f"a list of reasons: {', '.join(sorted(REASONS))}"
     if not isinstance(value, list) or any(not isinstance(each, str) or each not in REASONS for each in value):
         raise Bad(allowed)
@@ -217,6 +219,8 @@ def rejection_reasons(value: Any) -> tuple[str, ...]:
 
 def garbage_name(value: Any) -> str:
     """The name of a user's sign of garbage, which is the reason's slug."""
+    from crawler.visit.validation import REASONS
+
     if not isinstance(value, str) or len(value) > _LONGEST_NAME or not _SLUG.fullmatch(value) or value in REASONS:
         raise Bad('a name of small letters, digits and hyphens that is no reason of our own, like "paywall"')
     return value
@@ -331,6 +335,14 @@ def engine_url(value: Any) -> str:
     if not place.database:
         raise Bad(f"{allowed} (it names no database)")
     return value
+
+
+def lease_seconds(value: Any) -> int:
+    """How long a process may be silent. A shorter lease would run out while a machine is merely busy."""
+    found = seconds(value)
+    if not _LEAST_LEASE <= found <= _LONGEST_LEASE:
+        raise Bad(f'a duration from "{_LEAST_LEASE}s" to "{_LONGEST_LEASE // 60}m"')
+    return found
 
 
 def command(value: Any) -> tuple[str, ...]:

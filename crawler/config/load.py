@@ -172,6 +172,9 @@ _TABLES: dict[str, dict[str, Check]] = {
     },
     "engine": {
         "url": checks.engine_url,
+        "lease": checks.lease_seconds,
+        "results": whole_number(0, U32, " of runs"),
+        "archive": checks.path_text,
     },
     "scope": {
         "allow": checks.key_patterns,
@@ -323,6 +326,7 @@ class _Loader:
         hooks = self._hooks(top)
         output, network = self._output(tables["output"]), self._network(tables["network"])
         revisit = self._revisit(tables["revisit"])
+        engine = self._engine(tables["engine"])
         home = self._workspace(top, workspace, own_workspace, output.database_path)
         if self._mistakes:
             raise ConfigError(self._path, self._mistakes)
@@ -342,7 +346,7 @@ class _Loader:
             discovery=DiscoverySettings(**tables["discovery"]),
             revisit=revisit,
             store=StoreSettings(**tables["store"]),
-            engine=EngineSettings(**tables["engine"]),
+            engine=engine,
             scope=ScopeSettings(**tables["scope"]),
             page_types=page_types,
             extract=extract,
@@ -419,6 +423,14 @@ class _Loader:
             if not place.is_file():
                 self._wrong("network.ca-bundle", bundle, f"a file of certificates (PEM); there is none at {place}")
         return NetworkSettings(**values)
+
+    def _engine(self, values: dict[str, Any]) -> EngineSettings:
+        archive = values.get("archive")
+        if archive is not None:
+            values["archive"] = place = self._place(archive)
+            if place.exists() and not place.is_dir():
+                self._wrong("engine.archive", archive, f"a folder, or a place for one; {place} is something else")
+        return EngineSettings(**values)
 
     def _workspace(self, top: dict[str, Any], given: Path | None, own: str | None, database: Path) -> Path:
         """--workspace, else [output] workspace-path, else `workspace` beside the config file.

@@ -182,6 +182,9 @@ domain = "*.wiki.example"
 
 # [engine]                          # more machines: docs/scale.md. Without it, files and SQLite
 # url = "postgresql://crawl@db.example/terrain"
+# lease = "30s"                     # a process that is silent for so long loses its domains to others
+# results = 0                       # keep the results of this many runs in it, older ones in files; 0: of all
+# archive = "workspace/archive/results"   # the folder for those files
 
 # [logs]                            # files for people and other programs, in the workspace
 # pages = true                      # logs/pages-<run>.csv: a row for every visit

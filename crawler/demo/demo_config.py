@@ -85,8 +85,8 @@ workspace-path = "."
 ca-bundle = {_text(str(served.ca_path))}
 
 [network.resolve]
-"{REFUSED_HOST}" = "127.0.0.1:{served.closed_port}"
-"*" = "127.0.0.1:{served.port}"
+"{REFUSED_HOST}" = "{served.address}:{served.closed_port}"
+"*" = "{served.address}:{served.port}"
 
 # -- the lists ------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -50,6 +50,7 @@ class Served:
     closed_port: int
     ca_path: Path
     log_path: Path | None
+    address: str = "127.0.0.1"
 
     def requests(self) -> list[Seen]:
         """Every request so far, oldest first (needs `log=True`)."""
@@ -72,8 +73,12 @@ class Seen:
 
 
 @contextmanager
-def serve_terrain(terrain: Terrain, folder: Path, *, log: bool = False) -> Iterator[Served]:
+def serve_terrain(
+    terrain: Terrain, folder: Path, *, log: bool = False, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+) -> Iterator[Served]:
     """Serve `terrain` in a process of its own while the block runs.
+
+    `prefix`: the words of a command that runs it elsewhere, as in a network namespace, where it has this `address`.
 
     `folder` gets the CA and, with `log`, the request log. The server is ready when the block begins, and ends
     with it, or with this process, however that one ends.
@@ -82,6 +87,7 @@ def serve_terrain(terrain: Terrain, folder: Path, *, log: bool = False) -> Itera
     terrain_path = folder / "terrain.pickle"
     terrain_path.write_bytes(pickle.dumps(terrain))
     command = [
+        *prefix,
         sys.executable,
         "-m",
         "crawler.demo.server",
@@ -89,6 +95,8 @@ def serve_terrain(terrain: Terrain, folder: Path, *, log: bool = False) -> Itera
         "--folder",
         str(folder),
         "--until-stdin-closes",
+        "--address",
+        address,
     ]
     process = subprocess.Popen(
         command + (["--log"] if log else []),
@@ -120,6 +128,7 @@ def _served(facts: dict[str, Any]) -> Served:
         facts["closed_port"],
         Path(facts["ca_path"]),
         Path(log_path) if log_path else None,
+        facts["address"],
     )
 
 
@@ -189,7 +198,9 @@ class Connection:
 class Server:
     """The event loop. Single-threaded: what a request changes (counts, the log) changes in order."""
 
-    def __init__(self, terrain: Terrain, log: BinaryIO | None = None, *, port: int = 0) -> None:
+    def __init__(
+        self, terrain: Terrain, log: BinaryIO | None = None, *, port: int = 0, address: str = "127.0.0.1"
+    ) -> None:
         self._terrain = terrain
         self.certificates = Certificates(terrain.certificates)
         self._log = log
@@ -197,11 +208,11 @@ class Server:
         self._connections: dict[int, Connection] = {}
         self._later: list[tuple[float, int, Connection, bytes]] = []
         self._ticket = 0
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self._listener = socket.create_server((address, port), backlog=1024)
         self._listener.setblocking(False)
         # Bound and never listened on: connections are refused, and no other process can use the port meanwhile.
         self._closed = socket.socket()
-        self._closed.bind(("127.0.0.1", 0))
+        self._closed.bind((address, 0))
         self._epoll = select.epoll()
         self._epoll.register(self._listener, select.EPOLLIN)
         self._stop_on: int | None = None
@@ -388,6 +399,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("terrain", nargs="?", type=Path, help="a pickled terrain; without it, the demo terrain")
     parser.add_argument("--folder", type=Path, default=Path("demo-server"), help="where ca.pem and requests.log go")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--address", default="127.0.0.1", help="of this machine; tests have others in namespaces")
     parser.add_argument("--log", action="store_true", help="write a line for each request to requests.log")
     parser.add_argument(
         "--until-stdin-closes", action="store_true", help="end together with the process that started this"
@@ -404,7 +416,7 @@ def main(arguments: list[str] | None = None) -> int:
     ca_path = options.folder.resolve() / "ca.pem"
     log_path = options.folder.resolve() / "requests.log" if options.log else None
     log = open(log_path, "ab", buffering=0) if log_path else None  # noqa: PTH123
-    server = Server(terrain, log, port=options.port)
+    server = Server(terrain, log, port=options.port, address=options.address)
     server.certificates.ca.cert_pem.write_to_path(ca_path)
 
     def stop(*_: object) -> None:
@@ -414,7 +426,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, stop)
     if options.until_stdin_closes:
         server.stop_when_readable(sys.stdin.fileno())
-    facts = asdict(Served(os.getpid(), server.port, server.closed_port, ca_path, log_path))
+    facts = asdict(Served(os.getpid(), server.port, server.closed_port, ca_path, log_path, options.address))
     sys.stdout.buffer.write(orjson.dumps(facts, default=str) + b"\n")
     sys.stdout.buffer.flush()
     server.run()

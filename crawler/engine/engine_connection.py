@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 LEAST_VERSION = 150000  # PostgreSQL 15
 CONNECT_SECONDS = 10
+DEAD_AFTER = 30  # seconds in which either end gives up a connection whose other end says nothing any more
 MISSING = "[engine] url needs psycopg, which is not installed; install it with: pip install 'sumi-ripple[postgresql]'"
 
 
@@ -24,24 +25,34 @@ class EngineUnreachable(EngineError):
 
 
 def connect(
-    url: str, purpose: str, *, autocommit: bool = True, seconds: int = CONNECT_SECONDS
+    url: str,
+    purpose: str,
+    *,
+    autocommit: bool = True,
+    seconds: int = CONNECT_SECONDS,
+    dead_after: int = DEAD_AFTER,
 ) -> psycopg.Connection[Any]:
     """A connection to the engine at this URL. `purpose` is what the engine's own views call it. Raises EngineError.
 
     Off this machine it is encrypted, and the server's certificate is checked, unless the URL has an `sslmode` of its
-    own. Dead peers are noticed after half a minute.
+    own. A dead peer is noticed within `dead_after` seconds, here and by the engine: locks of a machine that was cut off
+    are free again by then. Where the URL names several hosts, the one that takes writes is meant.
     """
     driver = _psycopg()
     place = place_of(url)
     given = given_settings(url)
+    probing = {"keepalives_interval": max(1, dead_after // 6), "keepalives_count": 3}
+    probing["keepalives_idle"] = max(1, dead_after - 4 * probing["keepalives_interval"])
+    engines_end = [f"-c tcp_{name}={value}" for name, value in probing.items()]
     settings: dict[str, Any] = {
         "application_name": f"sumi-ripple {purpose}",
         "connect_timeout": seconds,
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 30_000,
+        **probing,
+        "tcp_user_timeout": dead_after * 1000,
+        "options": " ".join([*engines_end, f"-c tcp_user_timeout={dead_after * 1000}"]),
     }
+    if "," in place.host:
+        settings["target_session_attrs"] = "read-write"
     if not place.is_local and "sslmode" not in given:
         settings["sslmode"] = "verify-full"
         if "sslrootcert" not in given:

@@ -22,7 +22,8 @@ from crawler.model.records import Release
 from crawler.model.settings import Config
 from crawler.pace.gate_record import GateRecord
 from crawler.rules.lists import Classifier
-from crawler.workspace.door import Workspace
+from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.door import Claim, Workspace
 from crawler.workspace.reading import read_records
 
 IDLE_LEASE = 8.0  # seconds until an idle domain is released: claiming it again costs more than keeping it …
@@ -30,6 +31,7 @@ IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its place
 RETRY_AFTER = 3.0  # for a domain that another fetcher should claim
 RETRY_AFTER_AT_MOST = 30.0
 CLAIMING_AT_ONCE = 0.1  # seconds of claiming before the main thread does its other work
+CLAIMED_TOGETHER = 32  # domains; one after the other, each would wait for the disk
 SCAN_EVERY = 30.0  # between scans of all domains with jobs
 
 
@@ -120,37 +122,51 @@ class DomainClaims:
         """Claim announced domains that are due, as far as there is room."""
         if not self._announced:
             return
+        for domain in self._announced.keys() & self._held.keys():
+            del self._announced[domain]
         due = [domain for domain, (at, _) in self._announced.items() if at <= now]
         self.has_more_to_claim = False
         claimed: list[LeasedDomain] = []
-        for domain in due:
-            if len(self._held) + len(claimed) >= self._most:
-                break
+        while due and (room := self._most - len(self._held) - len(claimed)) > 0:
             if time.monotonic() - now > CLAIMING_AT_ONCE:
                 self.has_more_to_claim = True
                 break
-            if domain in self._held:
-                del self._announced[domain]
-                continue
-            _, wait = self._announced[domain]
-            again = self._claim(domain, claimed, wait)
-            if again is None:
-                del self._announced[domain]
-            else:
-                self._announced[domain] = (now + again, min(wait * 2, RETRY_AFTER_AT_MOST))
+            count = min(room, CLAIMED_TOGETHER)
+            names, due = due[:count], due[count:]
+            self._claim_some(names, claimed, now)
         self._adopt(claimed)
         self._takeover.forget(now)
 
-    def _claim(self, name: str, claimed: list[LeasedDomain], wait: float) -> float | None:
-        """Try to become this domain's fetcher. Seconds, mostly `wait`: it has to be tried again after that."""
-        claim = self._workspace.claim(name)
-        if claim is None:
-            return wait
-        bookmark = self._workspace.bookmark(name)
+    def _claim_some(self, names: list[str], claimed: list[LeasedDomain], now: float) -> None:
+        """Try to become the fetcher of these domains."""
+        claims = self._workspace.claim_all(names)
+        taken: set[str] = set()
+        try:
+            bookmarks = self._workspace.bookmarks(list(claims))
+            for name in names:
+                _, wait = self._announced[name]
+                again: float | None = wait
+                if name in claims:
+                    again = self._begin(name, claims[name], bookmarks[name], claimed, wait)
+                    if claimed and claimed[-1].name == name:
+                        taken.add(name)
+                if again is None:
+                    del self._announced[name]
+                else:
+                    self._announced[name] = (now + again, min(wait * 2, RETRY_AFTER_AT_MOST))
+        finally:
+            self._workspace.release_all([claim for name, claim in claims.items() if name not in taken])
+
+    def _begin(
+        self, name: str, claim: Claim, bookmark: Bookmark, claimed: list[LeasedDomain], wait: float
+    ) -> float | None:
+        """Take this domain over. Seconds, mostly `wait`: it is given back, and has to be tried again after that.
+
+        None, and it is not among the claimed ones: it is given back, and has no jobs.
+        """
         jobs = JobQueue(self._workspace.jobs(name, bookmark.jobs))
         if not jobs.fill():
             jobs.close()
-            claim.release()
             return None
         gate = self._workspace.gate(name, self._clock, self._longest_ms)
         domain = LeasedDomain(name, claim, gate, jobs, bookmark)
@@ -176,8 +192,7 @@ class DomainClaims:
         try:
             self._journal.adopt([domain.progress for domain in claimed])
         except OSError:
-            for domain in claimed:
-                domain.close()
+            self._give_up(claimed)
             raise
         for domain in claimed:
             self._held[domain.name] = domain
@@ -205,8 +220,10 @@ class DomainClaims:
 
     def close(self) -> None:
         """Give up every claim that is left, without saving."""
-        for domain in self._held.values():
-            domain.close()
+        self._give_up(list(self._held.values()))
+
+    def _give_up(self, domains: list[LeasedDomain]) -> None:
+        self._workspace.release_all([domain.close() for domain in domains])
 
     def _release(self, domains: list[LeasedDomain]) -> None:
         """Release these idle domains: results durable, requests counted, bookmark written, then the claim."""
@@ -224,4 +241,4 @@ class DomainClaims:
         for domain, _ in leaving:
             if (left := domain.pace.breaker.due_ns / 1e9 - now) > 0:
                 self._announced[domain.name] = (now + left, 1.0)
-            domain.close()
+        self._give_up([domain for domain, _ in leaving])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from crawler.visit.flow import number_of
 from crawler.workspace.door import Gate
 
 MOST_NAMES = 64
+LOOK_AGAIN = 1.0  # seconds until a closed domain's gate is read again: a person may open it
 
 
 class Place(NamedTuple):
@@ -45,6 +47,7 @@ class DomainPace:
         "_delays",
         "_is_closure_found",
         "_is_closure_kept",
+        "_look_again_at",
         "_mark",
         "_names",
         "_retry_counts",
@@ -66,6 +69,7 @@ class DomainPace:
         self._closed_run = 0
         self._is_closure_found = False  # an earlier process closed the domain; this one has not reported it yet
         self._is_closure_kept = False  # the gate's record has, or had, the closure
+        self._look_again_at = 0.0  # monotonic
         self._retry_counts = NO_RETRIES  # of an interrupted job
         self._breaker: Breaker | None = None  # of this run, where the gate does not have it yet
 
@@ -123,10 +127,9 @@ class DomainPace:
 
     def refresh(self) -> None:
         """Read the gate's record again: a person may have had the domain reset since."""
-        is_read = self.gate.update(self.run, lambda record: record)
-        is_kept = self._is_closure_kept and self._closed_run == self.run
-        if is_read and is_kept and self.gate.record.closes is None:
-            self._closure, self._is_closure_kept, self._is_closure_found = None, False, False
+        self._look_again_at = time.monotonic() + LOOK_AGAIN
+        if self.gate.update(self.run, lambda record: record):
+            self._note_reset()
 
     @property
     def breaker(self) -> Breaker:
@@ -143,9 +146,10 @@ class DomainPace:
         self._breaker = None if is_kept else breaker
 
     def is_closed(self, run: int) -> bool:
+        """Is it closed for this run? A reset is noticed within a second: each of many jobs is asked about."""
         if self._closure is None or self._closed_run != run:
             return False
-        if run == self.run:
+        if run == self.run and time.monotonic() >= self._look_again_at:
             self.refresh()
         return self._closure is not None
 
@@ -202,8 +206,15 @@ class DomainPace:
         """Bring the gate's record up to date. False: the gate is busy."""
         if not self.gate.update(self.run, self._bring_up_to_date):
             return False
+        self._note_reset()
         self._note_kept()
         return True
+
+    def _note_reset(self) -> None:
+        """The gate's record was read: the closure that it had before may be lifted."""
+        is_kept = self._is_closure_kept and self._closed_run == self.run
+        if is_kept and self.gate.record.closes is None:
+            self._closure, self._is_closure_kept, self._is_closure_found = None, False, False
 
     def _note_kept(self) -> None:
         """The gate's record has everything that was known here."""

@@ -5,8 +5,8 @@
 Three positions in a domain's jobs say how far it is on that way: `done` (the result is appended), `synced` (an fsync
 has returned for it) and `bookmark` (it is stored, for the fetcher that claims the domain next).
 
-Every bookmark has to be made durable by itself, and under load a disk takes ten milliseconds for that, or thirty. But
-it makes many durable in the same time as one: so bookmarks are written together, by a few threads.
+Where bookmarks go with results in one transaction, they move with every group. Elsewhere each of them costs an fsync:
+they move once a minute, and a takeover reads the results that were written since.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from crawler.pace.gate_record import LedgerMark
-from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
 from crawler.workspace.door import Workspace
 from crawler.workspace.log import Cursor
 
@@ -28,7 +27,6 @@ SYNC_STORE_EVERY = 0.5  # … where pages are kept: a sync of the store flushes 
 BOOKMARK_EVERY = 60.0  # an fsync for every domain; a takeover reads the results that were written since
 BOOKMARK_LAG = 8 * 1024 * 1024  # bytes of other domains' results that a takeover should have to read, at most
 RING_EVERY = 0.1
-WRITERS = 16  # threads for bookmarks, which do nothing but wait for the disk
 
 
 class JournalClosed(Exception):
@@ -82,7 +80,6 @@ class Journal:
         self._sync_every = SYNC_EVERY if sync_store is None else SYNC_STORE_EVERY
         self._writer = workspace.results.writer(name, segment_bytes=segment_bytes, before_sync=sync_store, gathers=True)
         self._writing = threading.Lock()
-        self._bookmarking = ThreadPoolExecutor(WRITERS, "bookmark")
         self._dirty: set[JobProgress] = set()  # their `done` has moved since the last sync
         self._is_unsynced = False
         self._is_closed = False
@@ -160,8 +157,9 @@ class Journal:
             dirty = self._dirty
             self._dirty, self._is_unsynced = set(), False
             finish_sync = self._writer.begin_sync()
+        moves = [(each, each.synced) for each in dirty] if self._workspace.bookmarks_go_with_results else []
         try:
-            finish_sync()  # while this waits for the disk, results are appended after `end`
+            self._move(moves, after=finish_sync)  # while this waits for the disk, results are appended after `end`
         except OSError:
             for progress in dirty:
                 progress.synced = progress.bookmark
@@ -202,7 +200,6 @@ class Journal:
         with self._writing:
             self._is_closed = True
             self._writer.close()
-        self._bookmarking.shutdown()
 
     def _move_bookmarks(self, domains: Collection[JobProgress]) -> None:
         with self._writing:
@@ -214,18 +211,15 @@ class Journal:
                     progress.synced = replace(progress.synced, results=end)
         self.save(domains)
 
-    def _move(self, moves: Collection[tuple[JobProgress, Bookmark]]) -> None:
-        """Store these bookmarks, durably. No thread writes one any more when this returns or raises."""
+    def _move(
+        self, moves: Collection[tuple[JobProgress, Bookmark]], *, after: Callable[[], None] | None = None
+    ) -> None:
+        """Call `after`, and store these bookmarks, durably."""
         due = [(progress, bookmark) for progress, bookmark in moves if bookmark != progress.bookmark]
-        if len(due) == 1:
-            self._move_one(*due[0])
-        elif due:
-            under_way = [self._bookmarking.submit(self._move_one, *move) for move in due]
-            wait(under_way)
-            for one in under_way:
-                one.result()
-
-    def _move_one(self, progress: JobProgress, bookmark: Bookmark) -> None:
-        is_first = progress.bookmark.holder != self.name
-        self._workspace.save_bookmark(progress.domain, bookmark, is_first=is_first)
-        progress.bookmark = bookmark
+        if due:
+            stored = [BookmarkMove(each.domain, new, each.bookmark.holder != self.name) for each, new in due]
+            self._workspace.save_bookmarks(stored, after=after)
+        elif after is not None:
+            after()
+        for progress, bookmark in due:
+            progress.bookmark = bookmark

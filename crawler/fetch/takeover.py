@@ -33,6 +33,7 @@ class Takeover:
 
     Invariants:
     - a request that the gate counts as sent is in a ledger or reported as lost, and never both;
+    - a request of this domain that is in a ledger is counted by the gate, so that its number is not given again;
     - a report is first noted in the gate (`unreported`), with the mark in our result log after which it will be.
     """
 
@@ -68,12 +69,15 @@ class Takeover:
                 for run, end, requests in left.ledgered
                 if run == record.run and (bookmark.holder != marker or end > counted)
             )
-            lost = max(0, record.sent - record.ledgered - found) + (0 if is_reported else record.unreported)
+            # A gate may have lost its last writes (a power cut, an engine that crashed); the log has not.
+            sent = max(record.sent, left.numbers.get(record.run, 0))
+            lost = max(0, sent - record.ledgered - found) + (0 if is_reported else record.unreported)
             closures = (record.closes, left.closes.get(record.run))
             budget = self._budgets.of(domain.name)
             return replace(
                 record,
-                ledgered=record.sent,
+                sent=sent,
+                ledgered=sent,
                 # It may have died between recording a robots.txt and keeping it in the cache.
                 crawl_delay_ms=max(record.crawl_delay_ms, left.crawl_delay_ms),
                 closes=next((each for each in closures if each and is_in_force(each, self._config, budget)), None),
@@ -108,13 +112,15 @@ class Takeover:
 class LeftResults:
     """The results of one domain in a dead fetcher's log.
 
-    `ledgered`: (run, cursor after the line, requests to the domain in its ledger). `reported`: runs for which lost
-    requests were reported. `crawl_delay_ms`: the longest that a recorded robots.txt asks for.
+    `ledgered`: (run, cursor after the line, requests to the domain in its ledger). `numbers`: the highest number of a
+    request in a run. `reported`: runs for which lost requests were reported. `crawl_delay_ms`: the longest that a
+    recorded robots.txt asks for.
     """
 
     done: set[tuple[int, str]] = field(default_factory=set)
     closes: dict[int, Closure] = field(default_factory=dict)
     ledgered: list[tuple[int, Cursor, int]] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
     reported: set[int] = field(default_factory=set)
     crawl_delay_ms: int = 0
     segments: set[int] = field(default_factory=set)
@@ -133,7 +139,7 @@ class ResultIndex:
         self._start: Cursor | None = None
         self._end = Cursor()
         self._synced: Cursor | None = None  # the store was synced when everything before this was read
-        self._lines: dict[str, list[tuple[Cursor, _Line, int]]] = {}
+        self._lines: dict[str, list[tuple[Cursor, _Line, int, int]]] = {}
 
     def since(self, domain: str, cursor: Cursor) -> LeftResults:
         """The domain's results after `cursor`; they are durable when this returns."""
@@ -144,7 +150,7 @@ class ResultIndex:
             self._start = cursor
         self._end = self._add(self._end, None)
         left = LeftResults()
-        for end, result, requests in self._lines.get(domain, ()):
+        for end, result, requests, highest in self._lines.get(domain, ()):
             if end <= cursor:
                 continue
             left.segments.add(end.segment)
@@ -155,6 +161,7 @@ class ResultIndex:
                     left.closes[result.run] = result.closes
                 continue
             left.ledgered.append((result.run, end, requests))
+            left.numbers[result.run] = max(highest, left.numbers.get(result.run, 0))
             if isinstance(result, RobotsResult):
                 left.crawl_delay_ms = max(left.crawl_delay_ms, policy_of(result).crawl_delay_ms)
             else:
@@ -169,7 +176,7 @@ class ResultIndex:
         return left
 
     def _add(self, start: Cursor, stop: Cursor | None) -> Cursor:
-        reader = self._results.reader(self._writer, start)
+        reader = self._results.reader(self._writer, start, is_live_only=True)
         try:
             records: Iterator[tuple[_Line, Line]] = read_records(
                 reader, PageResult, RobotsResult, SitemapResult, DomainEvent
@@ -180,8 +187,9 @@ class ResultIndex:
                     break
                 # Requests to other domains were counted at their own gates when they were made.
                 ledger = () if isinstance(result, DomainEvent) else result.ledger
-                requests = sum(entry.domain == result.domain and entry.is_counted for entry in ledger)
-                self._lines.setdefault(result.domain, []).append((end, _slim(result), requests))
+                counted = [entry.number for entry in ledger if entry.domain == result.domain and entry.is_counted]
+                kept = (end, _slim(result), len(counted), max(counted, default=0))
+                self._lines.setdefault(result.domain, []).append(kept)
             return reader.cursor
         finally:
             reader.close()

@@ -57,7 +57,7 @@ def back_up(config: Config, folder: Path, store: str) -> BackupReport:
     if config.engine.url:
         raise BackupError(
             "this crawl is in an engine, whose own means back it up, consistently and while it runs: pg_dump or "
-            "pg_basebackup, and a copy of the workspace folder for stored pages and summaries"
+            "pg_basebackup, and a copy of the workspace folder for stored pages, summaries and archived results"
         )
     require_room_for(folder, config)
     workspace = open_workspace(config)

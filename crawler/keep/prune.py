@@ -6,6 +6,7 @@ Figures are rolled up into `rolled-up/` of the workspace before their details go
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,8 +23,8 @@ from crawler.model.errors import UsageError
 from crawler.model.removal import Pruning, Removal
 from crawler.model.settings import Config
 from crawler.model.shown_text import age_words
-from crawler.workspace.keeping import Keeping, Kept
-from crawler.workspace.opening import open_keeping
+from crawler.workspace.keeping import Keeping, Kept, Schemas
+from crawler.workspace.opening import open_keeping, open_schemas
 
 ROLLED_UP = "rolled-up"
 OF_WORKSPACE = ("logs", "quarantine", "summaries")
@@ -141,6 +142,26 @@ def _moved_aside(config: Config, keeping: Keeping, before: float, limit: int) ->
     for path in older_maps(config.output.database_path):
         if path.stat().st_mtime < before:
             yield Removal("aside", str(path), path.stat().st_size, why, partial(_remove_map, path))
+    yield from _old_schemas(config, before, why)
+
+
+def _old_schemas(config: Config, before: float, why: str) -> Iterator[Removal]:
+    """Crawls and maps that were moved aside in an engine, with the results in the archive of this machine."""
+    schemas = open_schemas(config)
+    if schemas is None:
+        return
+    for old in schemas.old():
+        if old.at < before:
+            name = f"{old.name} in the engine"
+            yield Removal("aside", name, old.size, why, partial(_remove_schema, schemas, old.name))
+
+
+def _remove_schema(schemas: Schemas, name: str) -> None:
+    """The archive first: a cut in between leaves the schema, and the next prune removes the rest."""
+    for folder in schemas.archives(name):
+        shutil.rmtree(folder)
+    schemas.mark([name])
+    schemas.drop_marked()
 
 
 def _remove_map(path: Path) -> None:

@@ -19,10 +19,11 @@ import orjson
 from crawler.database.completed_map import runs_folder
 from crawler.database.growth import share_of_pages_since
 from crawler.model.errors import SumiError
+from crawler.model.map_place import MapPlace
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted, size_words
-from crawler.workspace.keeping import Part
-from crawler.workspace.opening import open_keeping
+from crawler.workspace.keeping import OldSchema, Part
+from crawler.workspace.opening import open_keeping, open_schemas
 
 _DAY = 86_400
 _FAR = 3650  # days: nobody plans further
@@ -46,6 +47,7 @@ class Storage:
 
     parts: tuple[Part, ...]
     disks: tuple[Disk, ...]
+    old_schemas: tuple[OldSchema, ...] = ()  # in an engine
 
     @property
     def total(self) -> Part:
@@ -56,13 +58,22 @@ class Storage:
         for part in (*self.parts, self.total):
             sizes = f"{size_words(part.size):>12}{size_words(part.last_day):>12}{size_words(part.last_week):>13}"
             lines.append(f"{part.name:<16}{sizes}   {part.files:,}")
-        return "\n".join([*lines, "", *(_disk_words(disk) for disk in self.disks)])
+        aside = [f"  {old.name}  {size_words(old.size)}" for old in self.old_schemas]
+        if aside:
+            aside = [
+                "",
+                "Moved aside in the engine (sumi-ripple prune aside removes what is older than a limit):",
+                *aside,
+            ]
+        in_engine = ["The engine's own disk cannot be seen from here"] if any(not p.place for p in self.parts) else []
+        return "\n".join([*lines, *aside, "", *(_disk_words(disk) for disk in self.disks), *in_engine])
 
     def json(self) -> str:
         fields = {
             "parts": [asdict(part) for part in self.parts],
             "together": asdict(self.total),
             "disks": [asdict(disk) for disk in self.disks],
+            "old_schemas": [asdict(old) for old in self.old_schemas],
         }
         return orjson.dumps(fields, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
@@ -73,11 +84,31 @@ def measure(config: Config, now: float | None = None) -> Storage:
     database = config.output.database_path
     of_workspace = open_keeping(config.workspace).parts(now)
     of_map = [part for part in _map_parts(database, now) if part.files]
-    if not of_workspace and not of_map:
+    schemas = open_schemas(config)
+    of_engine = [] if schemas is None else schemas.parts(now, _shares(config.map_place, now))
+    old = [] if schemas is None else schemas.old()
+    if not of_workspace and not of_map and not of_engine:
         raise SumiError(f"nothing has been crawled with {config.source} yet: neither {database} nor a workspace exists")
-    parts = (*of_map, *of_workspace)
-    disks = [_disk(place, _daily(sum(those, Part(""))), now) for place, those in _by_disk(config, parts)]
-    return Storage(parts, tuple(disks))
+    here = (*of_map, *of_workspace, *_archive_part(config, now))
+    disks = [_disk(place, _daily(sum(those, Part(""))), now) for place, those in _by_disk(config, here)]
+    return Storage((*of_engine, *here), tuple(disks), tuple(old))
+
+
+def _archive_part(config: Config, now: float) -> list[Part]:
+    """Results that left the engine, where they do not lie in the workspace anyway."""
+    archive = config.engine.archive
+    if not config.engine.url or archive is None or archive.is_relative_to(config.workspace) or not archive.is_dir():
+        return []
+    found = Part("archive", place=str(archive))
+    for path in archive.rglob("*.jsonl"):
+        found += _file_part("archive", path, now)
+    return [found]
+
+
+def _shares(place: MapPlace, now: float) -> tuple[float, float]:
+    """The shares of a map's pages that are of the last 24 hours, and of the last 7 days."""
+    day, week = (share_of_pages_since(place, _text(now - days * _DAY)) for days in (1, 7))
+    return day, week
 
 
 def _by_disk(config: Config, parts: Iterable[Part]) -> list[tuple[Path, list[Part]]]:
@@ -94,7 +125,7 @@ def _map_parts(database: Path, now: float) -> list[Part]:
     """The map (with its log), the maps of single runs, and maps from before a change of rules or a fresh start."""
     size = sum(_bytes(path) for path in (database, *_beside(database, "-wal", "-shm")))
     files = sum(path.exists() for path in (database, *_beside(database, "-wal", "-shm")))
-    shares = [share_of_pages_since(database, _text(now - days * _DAY)) for days in (1, 7)]
+    shares = _shares(database, now)
     place = str(database.parent)
     parts = [Part("map", files, size, int(size * shares[0]), int(size * shares[1]), place)] if files else []
     runs = Part("maps of runs", place=place)

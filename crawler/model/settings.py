@@ -145,6 +145,11 @@ class DiscoverySettings:
     max_archive_pages: int = 50  # of a domain, per run
     elsewhere: bool = False  # outside of quality domains too: pages of sitemaps and lists that are within reach
 
+    @property
+    def tries_pages(self) -> bool:
+        """Is the address of every page that a run meets looked at, for pages to try without a link?"""
+        return self.pagination == "speculate" or self.archives
+
 
 DAY = 86_400  # seconds
 
@@ -260,6 +265,9 @@ class EngineSettings:
     """
 
     url: str = field(default="", repr=False)
+    lease: int = 30  # seconds that a process may be silent before others take over its work
+    results: int = 0  # those of so many runs stay in the engine, older ones go to the archive; 0: all stay
+    archive: Path | None = None  # the folder for them; None: archive/results in the workspace's folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class AuditReport:
     lost: int = 0
     numbered: int = 0  # requests whose numbers the ledgers have
     unseen: int = 0  # numbers before the last that no ledger has
+    unreported: int = 0  # of these: beyond the requests that were reported as lost
+    first_gap: tuple[str, int] | None = None  # domain and run of the first of those
     damaged: int = 0
     writers: int = 0
     runs: set[int] = field(default_factory=set)
@@ -62,6 +64,17 @@ class AuditReport:
         self.violation_count += 1
         if self.kept is None or len(self.violations) < self.kept:
             self.violations.append(violation)
+
+    def add_missing(self, domain: str, run: int, missing: int, unreported: int) -> None:
+        """Numbers of a domain in a run that no ledger has, and how many more they are than requests reported as lost.
+
+        More are no violation: reports and ledgers are written after requests, so some are always on their way while a
+        crawl is under way, and a domain that nobody takes over any more has nobody to report for it.
+        """
+        self.unseen += missing
+        if unreported > 0:
+            self.unreported += unreported
+            self.first_gap = self.first_gap or (domain, run)
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
@@ -83,6 +96,11 @@ class AuditReport:
             yield f"budget: the most requests to a domain in a run were {most:,} ({domain_words(domain)}, run {run})."
         if self.numbered:
             gaps = f"{self.unseen:,} are missing, of requests that were lost" if self.unseen else "without a gap"
+            if self.first_gap is not None:
+                nearest, run = self.first_gap
+                gaps += (
+                    f"; {self.unreported:,} of them nobody has reported (yet), as of {domain_words(nearest)}, run {run}"
+                )
             yield f"numbers: {self.numbered:,} requests have their numbers, each once in its domain and run, {gaps}."
         yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
         if self.lost:

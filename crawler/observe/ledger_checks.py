@@ -43,8 +43,8 @@ class _DomainHistory:
     """The requests to one domain so far, as far as later ones are checked against them."""
 
     __slots__ = (
-        *("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "numbers", "readers", "refunded", "sent"),
-        *("unread", "window"),
+        *("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "lost", "numbers", "readers", "refunded"),
+        *("sent", "unread", "window"),
     )
 
     def __init__(self) -> None:
@@ -58,6 +58,7 @@ class _DomainHistory:
         self.readers: dict[str, set[int]] = {}  # the uncertain boots in which a host's robots.txt was read
         self.sent: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # by run: a bit for each number that was given to a request
+        self.lost: dict[int, int] = {}  # by run: requests that were reported as lost
         self.refunded: set[int] = set()  # runs in which an outage gave numbers back
         self.is_late = False
 
@@ -96,6 +97,8 @@ class LedgerChecks:
                 self._report.robots_files += is_robots
         elif isinstance(record, DomainEvent) and record.event == "lost-requests" and self._only is None:
             self._report.lost += record.count
+            lost = self._history(record.domain).lost
+            lost[record.run] = lost.get(record.run, 0) + record.count
             self._count(record.domain, record.run, record.count, milliseconds(record.at))
 
     def finish(self) -> frozenset[str]:
@@ -113,9 +116,11 @@ class LedgerChecks:
                 report.add(violation)
         if self._only is None:
             report.domains = sum(bool(domain.sent) for domain in self._domains.values())
-            given = [numbers for domain in self._domains.values() for numbers in domain.numbers.values()]
-            report.numbered = sum(numbers.bit_count() for numbers in given)
-            report.unseen = sum(numbers.bit_length() - 1 - numbers.bit_count() for numbers in given)
+            for name, domain in self._domains.items():
+                for run, numbers in domain.numbers.items():
+                    report.numbered += numbers.bit_count()
+                    missing = numbers.bit_length() - 1 - numbers.bit_count()
+                    report.add_missing(name, run, missing, missing - domain.lost.get(run, 0))
         return late
 
     def _next_order(self) -> int:

@@ -40,7 +40,7 @@ class DecisionLog:
 
     def run_events(self, start: Cursor) -> Iterator[RunEvent]:
         """The run events after a cursor. (The ingest reports lines that cannot be read.)"""
-        reader = self._workspace.results.reader(WRITER, start)
+        reader = self._workspace.results.reader(WRITER, start, is_live_only=True)
         try:
             for event, _ in read_records(reader, RunEvent):
                 yield event

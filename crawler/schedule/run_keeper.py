@@ -131,7 +131,7 @@ def mark_interrupted(config: Config, workspace: Workspace) -> bool:
     if recorded_runs(workspace).get(run.number) is RunStatus.COMPLETED:
         return False  # only the map has to apply that
     role = workspace.take_role("scheduler")
-    decisions, frontier = DecisionLog(workspace, config.spool.segment_size), Frontier(config.output.database_path)
+    decisions, frontier = DecisionLog(workspace, config.spool.segment_size), Frontier(config.map_place)
     try:
         keeper = RunKeeper(config, workspace, frontier, decisions)
         keeper.run = run

@@ -34,9 +34,7 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
         of_runs = runs_folder(database)
         if of_runs.exists():
             of_runs.rename(runs_folder(database.with_name(_dated(database, stamp))))
-        kept = workspace.move_aside(stamp, recent_seconds, is_whole=is_whole)
-        if kept is not None:
-            moved.append(kept)
+        moved += workspace.move_aside(stamp, recent_seconds, is_whole=is_whole)
     except OSError as problem:
         raise WorkspaceError(
             f"cannot move the earlier crawl aside: {problem.strerror}: {problem.filename}; nothing is lost"

@@ -19,7 +19,7 @@ def has_unapplied_results(workspace: Workspace, database: MapPlace) -> bool:
     """Are there results that the map has not applied yet?"""
     positions = spool_positions(database) or {}
     for name in workspace.results.writers():
-        reader = workspace.results.reader(name, positions.get(name, BEGINNING))
+        reader = workspace.results.reader(name, positions.get(name, BEGINNING), is_live_only=True)
         try:
             if reader.read(1):
                 return True

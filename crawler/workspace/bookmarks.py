@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
@@ -29,6 +30,14 @@ class Bookmark:
     jobs: Cursor = BEGINNING
     holder: str | None = None
     results: Cursor = BEGINNING
+
+
+class BookmarkMove(NamedTuple):
+    """A domain's new bookmark. `is_first`: the first one of a claim, which names the log to read after a power cut."""
+
+    domain: str
+    bookmark: Bookmark
+    is_first: bool = True
 
 
 def dump_bookmark(bookmark: Bookmark, before: Bookmark | None = None) -> bytes:

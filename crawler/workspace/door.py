@@ -15,7 +15,7 @@ Promises that every implementation keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from crawler.model.errors import SumiError
@@ -23,7 +23,7 @@ from crawler.model.moments import Moment
 from crawler.model.records import Job
 from crawler.pace.decisions import Adjust, Entry, EntryRequest
 from crawler.pace.gate_record import GateRecord
-from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogReader, LogWriter, OnDamage
 
 STAGES = ("scheduler", "fetcher", "ingest")
@@ -50,6 +50,10 @@ class LeaseLost(WorkspaceError, OSError):
 
 class Unreachable(WorkspaceError, OSError):
     """The workspace is not there just now: a process that is started later may find it."""
+
+
+class ArchiveAway(WorkspaceError):
+    """Results that were moved to an archive are asked for where that archive is not; the message says where it is."""
 
 
 class GateError(OSError):
@@ -209,9 +213,18 @@ class ResultLogs(Protocol):
         """
 
     def reader(
-        self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False
+        self,
+        name: str,
+        start: Cursor = BEGINNING,
+        on_damage: OnDamage | None = None,
+        *,
+        will_sync: bool = False,
+        is_live_only: bool = False,
     ) -> LogReader:
-        """A reader from `start` on."""
+        """A reader from `start` on. Where segments were moved to an archive, it reads them there: raises ArchiveAway.
+
+        `is_live_only`: for stages that follow what happens now, on any machine. Archived segments are passed over.
+        """
 
     def end(self, name: str) -> Cursor:
         """The cursor after everything that is in a log now."""
@@ -223,7 +236,10 @@ class ResultLogs(Protocol):
         """Numbers of the segments that are there, oldest first."""
 
     def segment_lines(self, name: str, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
-        """The lines of one segment alone."""
+        """The lines of one segment alone. Raises ArchiveAway."""
+
+    def last_line(self, name: str, number: int) -> Line | None:
+        """The last line of a segment; None if it has none. It is known of archived segments, too, on any machine."""
 
     def segment_damage(self, name: str, line: Line, reason: str) -> Damage:
         """The damage that a verified line of a segment is, if it holds no record."""
@@ -235,7 +251,15 @@ class ResultLogs(Protocol):
         """Sync segments that another process wrote. Segments that are gone are passed over."""
 
     def remove_segment(self, name: str, number: int) -> None:
-        """Delete one segment. What is gone cannot be replayed."""
+        """Delete one segment, archived or not. What is gone cannot be replayed."""
+
+    def archive(self, segments: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """Move each (log, segment) out of an engine into the archive of this machine; returns those moved, one by one.
+
+        Nothing is gone at any moment: a segment is a durable file before it leaves the engine. What is archived
+        already, a log's newest segment, and those that a fetcher may still ask for, stay as they are. With files
+        nothing is moved. Raises LogError.
+        """
 
     def quarantine(self, name: str, damage: Damage) -> str:
         """Keep damaged bytes aside; returns the place, for people."""
@@ -386,11 +410,11 @@ class Workspace(Protocol):
     def prepare_outputs(self) -> None:
         """Make the places for logs, stored pages and summaries beforehand, for people to see."""
 
-    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> list[str]:
         """Move everything that was crawled aside under `stamp`, and prepare anew; returns where it is, for people.
 
         Stored pages and summaries stay, unless `is_whole`.
-        None: there was nothing. The gates of domains asked within `recent_seconds` stay, with budgets begun anew.
+        Empty: there was nothing. The gates of domains asked within `recent_seconds` stay, with budgets begun anew.
         """
 
     def is_aside(self, stamp: str) -> bool:
@@ -412,14 +436,31 @@ class Workspace(Protocol):
     def claim(self, domain: str) -> Claim | None:
         """Become the one fetcher of a domain; None if another one is."""
 
+    def claim_all(self, domains: Collection[str]) -> Mapping[str, Claim]:
+        """Become the one fetcher of each of these domains that has none."""
+
+    def release_all(self, claims: Collection[Claim]) -> None:
+        """Release these claims of this workspace. Some may be released already."""
+
+    def bookmarks(self, domains: Collection[str]) -> Mapping[str, Bookmark]:
+        """The bookmark of each of these domains."""
+
     def bookmark(self, domain: str) -> Bookmark:
         """The domain's bookmark; the very beginning where there is none that can be read."""
 
-    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
-        """Replace the domain's bookmark, durably. Its results must be durable already.
+    def save_bookmarks(self, moves: Collection[BookmarkMove], *, after: Callable[[], None] | None = None) -> None:
+        """Replace these domains' bookmarks, durably. None is written any more when this returns or raises.
 
-        Only the first one of a claim must survive a power cut: it names the log to read. Later ones may fall back.
+        `after` is what `begin_sync` of this process's result log returned; without it, their results are durable
+        already. It is called first, and if it fails, no bookmark moves. Where the workspace has transactions, results
+        and bookmarks are one: both are there, or neither. Raises LeaseLost if others have taken over what this process
+        held; then nothing is written. Only the first bookmark of a claim must survive a power cut: later ones may fall
+        back, never behind results that they passed.
         """
+
+    @property
+    def bookmarks_go_with_results(self) -> bool:
+        """Does it cost no commit of its own to move bookmarks with every group of results?"""
 
     def job_writer(self) -> JobWriter:
         """The scheduler's end of the job windows."""

@@ -17,7 +17,7 @@ from crawler.workspace.log import Cursor
 class Part:
     """A part of a workspace: its size on disk, and the share of it that was written in the last 24 hours and 7 days.
 
-    `place`: a folder on the disk that it takes.
+    `place`: a folder on the disk that it takes; empty for what is in an engine.
     """
 
     name: str
@@ -45,6 +45,34 @@ class Kept:
     name: str
     size: int
     at: float
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OldSchema:
+    """A schema of an engine with a crawl, or a map, that was moved aside at that time."""
+
+    name: str
+    size: int
+    at: float
+
+
+class Schemas(Protocol):
+    """What an engine keeps of a crawl, and of those before it. Raises EngineError."""
+
+    def parts(self, now: float, map_shares: tuple[float, float]) -> list[Part]:
+        """Sizes. `map_shares`: the shares of the map that are of the last 24 hours, and of the last 7 days."""
+
+    def old(self) -> list[OldSchema]:
+        """Crawls and maps that were moved aside."""
+
+    def archives(self, name: str) -> list[Path]:
+        """The folders on this machine with results that left the crawl in this old schema."""
+
+    def mark(self, names: list[str]) -> list[Path]:
+        """Rename old schemas, to be deleted; returns the folders of their archives on this machine."""
+
+    def drop_marked(self) -> int:
+        """Delete the schemas that were marked, now or by a purge that was killed; returns their number."""
 
 
 class Keeping(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crawler.model.settings import Config
 from crawler.workspace.door import LogFolder, Workspace, WorkspaceError
-from crawler.workspace.keeping import Keeping
+from crawler.workspace.keeping import Keeping, Schemas
 
 
 def open_workspace(where: Config | Path) -> Workspace:
@@ -19,7 +19,7 @@ def open_workspace(where: Config | Path) -> Workspace:
             from crawler.engine.engine_connection import MISSING
 
             raise WorkspaceError(MISSING) from None
-        return EngineWorkspace(where.workspace, where.engine.url)
+        return EngineWorkspace(where.workspace, where.engine.url, where.engine.archive, lease=where.engine.lease)
     from crawler.workspace.files.file_workspace import FileWorkspace
 
     return FileWorkspace(where.workspace if isinstance(where, Config) else where)
@@ -37,3 +37,17 @@ def open_keeping(root: Path) -> Keeping:
     from crawler.workspace.files.kept_files import KeptFiles
 
     return KeptFiles(root)
+
+
+def open_schemas(config: Config) -> Schemas | None:
+    """What the engine of this config keeps; None: there is none."""
+    if not config.engine.url:
+        return None
+    try:
+        from crawler.workspace.postgres.engine_workspace import ARCHIVE
+        from crawler.workspace.postgres.old_schemas import EngineSchemas
+    except ImportError:
+        from crawler.engine.engine_connection import MISSING
+
+        raise WorkspaceError(MISSING) from None
+    return EngineSchemas(config.engine.url, config.engine.archive or config.workspace / ARCHIVE)

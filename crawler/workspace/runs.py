@@ -55,9 +55,9 @@ def newest_run(known: Run | None, events: Iterable[RunEvent]) -> Run | None:
     return run
 
 
-def recorded_runs(workspace: Workspace) -> dict[int, RunStatus]:
-    """The status of every run that the scheduler's log tells of."""
-    reader = workspace.results.reader(DECISIONS)
+def recorded_runs(workspace: Workspace, *, is_live_only: bool = True) -> dict[int, RunStatus]:
+    """The status of every run that the scheduler's log tells of, as far as it is live or (raises ArchiveAway) whole."""
+    reader = workspace.results.reader(DECISIONS, is_live_only=is_live_only)
     try:
         found: dict[int, RunStatus] = {}
         for event, _ in read_records(reader, RunEvent):

@@ -13,13 +13,13 @@ from ingest.writing.engine import LinkSet
 Group = tuple[int, int, int]  # first run, last run, kind
 
 
-def new_lines(found: Iterable[LinkSet], run: int) -> Iterator[bytes]:
+def new_lines(found: Iterable[LinkSet], run: int) -> Iterator[str]:
     """The lines of COPY for pages that have had no links before."""
     for source, kind, targets in found:
         yield line_of(source, (run, run, kind), targets)
 
 
-def packed(rows: Iterable[tuple[int, ...]]) -> Iterator[bytes]:
+def packed(rows: Iterable[tuple[int, ...]]) -> Iterator[str]:
     """The same for rows of `links`, page by page: (id, from page, to page, first run, last run, kind)."""
     for source, links in groupby(rows, key=itemgetter(1)):
         groups: dict[Group, list[int]] = {}
@@ -29,10 +29,10 @@ def packed(rows: Iterable[tuple[int, ...]]) -> Iterator[bytes]:
             yield line_of(source, group_of, sorted(targets))
 
 
-def line_of(source: int, group: Group, targets: list[int]) -> bytes:
+def line_of(source: int, group: Group, targets: list[int]) -> str:
     first, last, kind = group
-    numbers = orjson.dumps(targets)[1:-1]
-    return b"%d\t%d\t%d\t%d\t{%b}\n" % (source, first, last, kind, numbers)
+    numbers = orjson.dumps(targets).decode()[1:-1]
+    return f"{source}\t{first}\t{last}\t{kind}\t{{{numbers}}}\n"
 
 
 def renewed(known: Iterable[tuple[int, list[int]]], kind: int, targets: list[int], run: int) -> dict[Group, list[int]]:

@@ -21,7 +21,7 @@ from crawler.model.settings import Config, DiscoverySettings, OutputSettings, Qu
 from crawler.observe.processes import observe
 from crawler.pace.decisions import EntryRequest
 from crawler.schedule.scheduler import Scheduler
-from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import WorkspaceError
@@ -115,7 +115,7 @@ class SmallCrawl:
                     self.visits.append(job.key)
                     found = PageResult(job.run, job.key, job.wire, domain, AT, "processed", hrefs=PAGES[job.wire])
                     writer.append(dump(found))
-                workspace.save_bookmark(domain, replace(start, jobs=line.end, holder="fetcher-01"))
+                workspace.save_bookmarks([BookmarkMove(domain, replace(start, jobs=line.end, holder="fetcher-01"))])
             reader.close()
             gate.close()
             claim.release()
@@ -174,7 +174,7 @@ def test_a_bookmark_with_a_flipped_bit_is_replaced_by_the_one_before(tmp_path: P
     reader.close()
     assert first.segment == number
     for end in (first, second, third):
-        workspace.save_bookmark("a.test", Bookmark(end, "fetcher-01", Cursor(1, 5)))
+        workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(end, "fetcher-01", Cursor(1, 5)))])
     flip(workspace.layout.jobs_of("a.test") / "bookmark.json", bit)
     assert workspace.bookmark("a.test").jobs in (second, third)
 

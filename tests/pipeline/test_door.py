@@ -13,6 +13,7 @@ from crawler.database.digest import digest
 from crawler.model.records import Job, PageResult, dump
 from crawler.model.settings import Config, DiscoverySettings, OutputSettings, QualityEntry
 from crawler.schedule.scheduler import Scheduler
+from crawler.workspace.bookmarks import BookmarkMove
 from crawler.workspace.control import StageControl
 from crawler.workspace.door import Workspace
 from crawler.workspace.files.file_workspace import FileWorkspace
@@ -41,7 +42,7 @@ def visit_released(workspace: Workspace) -> None:
                 job.run, job.key, job.wire, domain, "2026-01-01T00:00:00.000Z", "processed", hrefs=PAGES[job.wire]
             )
             writer.append(dump(found))
-        workspace.save_bookmark(domain, replace(start, jobs=reader.cursor))
+        workspace.save_bookmarks([BookmarkMove(domain, replace(start, jobs=reader.cursor))])
     writer.close()
 
 

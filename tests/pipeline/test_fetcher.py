@@ -490,14 +490,14 @@ def _cpu_seconds(pid: int) -> float:
 def test_a_mistake_in_the_program_costs_a_page_not_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import crawler.visit.flow
 
-    real = crawler.visit.flow.extract
+    real = crawler.visit.flow.read
 
     def fragile(body: bytes, *rest: object, **more: object) -> object:
         if b"/p1<" in body:
             raise ZeroDivisionError
         return real(body, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(crawler.visit.flow, "extract", fragile)
+    monkeypatch.setattr(crawler.visit.flow, "read", fragile)
     with serve_terrain(PlainTerrain(hosts(1)), tmp_path / "server") as served:
         config = config_for(served, tmp_path / "ws", CrawlerSettings(minimum_time_on_page=DELAY))
         workspace = prepare(config)

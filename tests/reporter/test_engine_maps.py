@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from crawler.database import known_lists
@@ -70,9 +71,40 @@ def both(request: pytest.FixtureRequest, url: str, database: Path) -> Iterator[t
     remove(place)
 
 
+def columns_of_file(file: Path) -> dict[str, set[str]]:
+    """Table or view → its columns."""
+    with closing(sqlite3.connect(file)) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+        names.remove("sqlite_sequence")
+        return {name: {row[1] for row in db.execute(f"PRAGMA table_info({name})")} for name in names}
+
+
+def columns_of_engine(place: EngineMap) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    with psycopg.connect(place.url) as connection:
+        rows = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = %s", (place.schema,)
+        )
+        for table, column in rows:
+            found.setdefault(table, set()).add(column)
+    return found
+
+
 def exported(place: MapPlace, target: Path, **filters: Any) -> bytes:
     export(place, target, format="jsonl", level=filters.pop("level", "page"), filters=Filters(**filters))
     return target.read_bytes()
+
+
+def test_every_table_view_and_column_of_a_map_in_a_file_is_there(both: tuple[MapPlace, MapPlace]) -> None:
+    """Seed 000, §8.1, and all that was added: who asks the one can ask the other."""
+    file, engine = both
+    assert isinstance(file, Path)
+    assert isinstance(engine, EngineMap)
+    known = columns_of_engine(engine)
+    wanted = columns_of_file(file)
+    assert {"runs", "pages", "links", "domain_states"} <= wanted.keys()
+    missing = {name: columns - known.get(name, set()) for name, columns in wanted.items()}
+    assert {name: columns for name, columns in missing.items() if columns} == {}
 
 
 def test_reports_are_the_same(both: tuple[MapPlace, MapPlace], tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from crawler.model.errors import sentence
 from crawler.model.moments import Moment
 from crawler.model.records import Job
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, free_bytes, read_own, write_atomically
-from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RoleTaken, WorkspaceError
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
+from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, Claim, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile, read_activity
 from crawler.workspace.files.appended_file import LogFolder
 from crawler.workspace.files.aside import move_content
@@ -36,6 +37,7 @@ from crawler.workspace.reading import read_records
 from crawler.workspace.seals import sealed, unsealed
 
 FORMAT = 1  # of everything in a workspace; `spool/format` says which one is there
+_BOOKMARK_WRITERS = 16  # threads, which do nothing but wait for the disk
 _MOVED_ASIDE = ("spool", "state", "status", "quarantine", "logs", "metadata")
 _KEPT_BY_FRESH = ("store", "summaries", "rolled-up")  # a fresh crawl goes on with them; a reset moves them too
 
@@ -103,7 +105,7 @@ class FileWorkspace:
         for folder in self.layout.outputs():
             folder.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
 
-    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> list[str]:
         layout = self.layout
         kept = layout.root / f"old-{stamp}"
         for name in (*_MOVED_ASIDE, *(_KEPT_BY_FRESH if is_whole else ())):
@@ -117,9 +119,9 @@ class FileWorkspace:
         layout.format_file.unlink(missing_ok=True)
         self.prepare()
         if not kept.exists():
-            return None
+            return []
         self._keep_gates(kept / "state" / "gates", time.time() - recent_seconds)
-        return str(kept)
+        return [str(kept)]
 
     def is_aside(self, stamp: str) -> bool:
         """Is there something under this stamp already?"""
@@ -176,11 +178,40 @@ class FileWorkspace:
     def claim(self, domain: str) -> Lease | None:
         return try_lease(self.layout.lease_of(domain))
 
+    def claim_all(self, domains: Collection[str]) -> Mapping[str, Lease]:
+        claims = {domain: self.claim(domain) for domain in domains}
+        return {domain: claim for domain, claim in claims.items() if claim is not None}
+
+    def release_all(self, claims: Collection[Claim]) -> None:
+        for claim in claims:
+            claim.release()
+
+    def bookmarks(self, domains: Collection[str]) -> Mapping[str, Bookmark]:
+        return {domain: self.bookmark(domain) for domain in domains}
+
     def bookmark(self, domain: str) -> Bookmark:
         return read_bookmark(self.layout.jobs_of(domain), newest_number(self.layout), reports_damage=True)
 
-    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
-        write_bookmark(self.layout.jobs_of(domain), bookmark, is_first=is_first)
+    def save_bookmarks(self, moves: Collection[BookmarkMove], *, after: Callable[[], None] | None = None) -> None:
+        if after is not None:
+            after()
+        if len(moves) == 1:
+            for move in moves:
+                self._save_bookmark(move)
+        elif moves:
+            # Each has to be made durable by itself, and under load a disk takes ten milliseconds for that, or thirty.
+            # But it makes many durable in the same time as one.
+            with ThreadPoolExecutor(min(_BOOKMARK_WRITERS, len(moves)), "bookmark") as writing:
+                under_way = [writing.submit(self._save_bookmark, move) for move in moves]
+            for one in under_way:
+                one.result()
+
+    def _save_bookmark(self, move: BookmarkMove) -> None:
+        write_bookmark(self.layout.jobs_of(move.domain), move.bookmark, is_first=move.is_first)
+
+    @property
+    def bookmarks_go_with_results(self) -> bool:
+        return False
 
     def job_writer(self) -> JobSpools:
         return JobSpools(self.layout)

@@ -51,7 +51,7 @@ def read_bookmark(folder: Path, newest: int | None = None, *, reports_damage: bo
 
 
 def write_bookmark(folder: Path, bookmark: Bookmark, *, is_first: bool = True) -> None:
-    """Replace the bookmark, durably. The one before is kept with it. See `Workspace.save_bookmark`."""
+    """Replace the bookmark, durably. The one before is kept with it. See `Workspace.save_bookmarks`."""
     try:
         before = parse_bookmark(read_own(folder / BOOKMARK))
     except OSError:

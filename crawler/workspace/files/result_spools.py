@@ -38,7 +38,13 @@ class ResultSpools:
         return spool.Writer(folder, segment_bytes=segment_bytes, before_sync=before_sync)
 
     def reader(
-        self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False
+        self,
+        name: str,
+        start: Cursor = BEGINNING,
+        on_damage: OnDamage | None = None,
+        *,
+        will_sync: bool = False,
+        is_live_only: bool = False,
     ) -> spool.Reader:
         return spool.Reader(self._layout.results_of(name), start, on_damage, will_sync=will_sync)
 
@@ -66,6 +72,12 @@ class ResultSpools:
     def segment_lines(self, name: str, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
         return spool.segment_lines(self._layout.results_of(name), number, on_damage)
 
+    def last_line(self, name: str, number: int) -> Line | None:
+        last: Line | None = None
+        for line in self.segment_lines(name, number):
+            last = line
+        return last
+
     def segment_damage(self, name: str, line: Line, reason: str) -> Damage:
         return spool.line_damage(self._layout.results_of(name), line, reason)
 
@@ -82,6 +94,10 @@ class ResultSpools:
 
     def remove_segment(self, name: str, number: int) -> None:
         spool.remove_segment(self._layout.results_of(name), number)
+
+    def archive(self, segments: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """They are files already."""
+        return iter(())
 
     def quarantine(self, name: str, damage: Damage) -> str:
         path = self._layout.quarantine / f"{safe_name(name)}-{damage.segment:012d}-{damage.offset:012d}.bad"

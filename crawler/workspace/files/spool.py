@@ -21,7 +21,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -402,14 +402,16 @@ def remove_segments_before(folder: Path, number: int) -> None:
             remove_segment(folder, older)
 
 
-def segment_lines(folder: Path, number: int, on_damage: OnDamage | None = None) -> Iterator[Line]:
-    """The lines of one segment alone."""
+def segment_lines(
+    folder: Path, number: int, on_damage: OnDamage | None = None, offset: int = 0
+) -> Generator[Line, None, None]:
+    """The lines of one segment alone, from an offset on."""
 
     def report(damage: Damage) -> None:
         if on_damage is not None and damage.segment == number:  # the reader goes on into the next segment
             on_damage(damage)
 
-    reader = Reader(folder, Cursor(number, 0), report)
+    reader = Reader(folder, Cursor(number, offset), report)
     try:
         while lines := reader.read(200):
             for line in lines:

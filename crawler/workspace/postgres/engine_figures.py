@@ -19,7 +19,8 @@ class EngineFigures:
     domains: int
     job_domains: int
     windows: int
-    logs: dict[str, tuple[int, int]]  # name → segments, bytes
+    logs: dict[str, tuple[int, int]]  # name → segments, bytes, in the engine
+    archived: dict[str, tuple[int, int]]  # the same of segments that left it for an archive
     roles: list[str]  # that are taken
 
 
@@ -39,10 +40,15 @@ def engine_figures(connection: Connection) -> EngineFigures:
             "SELECT (SELECT count(*) FROM job_domains), (SELECT count(*) FROM windows)"
         ).fetchone() or (0, 0)
         logs = connection.execute(
-            "SELECT l.name, count(s.number), coalesce(sum(s.bytes), 0)::bigint FROM logs l"
-            " LEFT JOIN segments s ON s.log = l.id GROUP BY l.name ORDER BY l.name"
+            "SELECT l.name, count(s.number) FILTER (WHERE s.archive IS NULL), count(s.archive),"
+            " coalesce(sum(s.bytes) FILTER (WHERE s.archive IS NULL), 0)::bigint,"
+            " coalesce(sum(s.bytes) FILTER (WHERE s.archive IS NOT NULL), 0)::bigint"
+            " FROM logs l LEFT JOIN segments s ON s.log = l.id GROUP BY l.name ORDER BY l.name"
         ).fetchall()
         roles = connection.execute("SELECT role FROM roles WHERE holder IS NOT NULL ORDER BY role").fetchall()
-    sizes = {name: (count, size) for name, count, size in logs}
+    sizes = {name: (count, size) for name, count, _, size, _ in logs}
+    archived = {name: (count, size) for name, _, count, _, size in logs if count}
     taken = [role for (role,) in roles]
-    return EngineFigures(processes[0], processes[1], gates[0], gates[1], gates[2], jobs[0], jobs[1], sizes, taken)
+    return EngineFigures(
+        processes[0], processes[1], gates[0], gates[1], gates[2], jobs[0], jobs[1], sizes, archived, taken
+    )

@@ -41,12 +41,15 @@ from crawler.workspace.postgres.workspace_schema import WORKSPACE
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
-LEASE_US = 30_000_000
-RENEW_EVERY = 5.0  # seconds; a sixth of the lease
-GONE_AFTER_US = 5_000_000  # a process elsewhere whose connection is closed may be about to open another
-TICK = 0.005  # seconds in which calls of gates gather
+LEASE = 30  # seconds, where nobody says otherwise
+RENEWALS = 6  # in a lease
+TICK = 0.01  # seconds from one statement of gates to the next: calls gather meanwhile
+_RIDE = 0.02  # seconds in which a call that nobody waits for goes with one that somebody waits for
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to connect
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+_OUTLIVED = "this process was away from the engine for longer than its lease, and others have taken over its work"
+_REPLACED = "another copy of the engine has taken over, which may lack what this process wrote last"
 
 log = logging.getLogger("sumi.engine")
 
@@ -54,8 +57,7 @@ log = logging.getLogger("sumi.engine")
 class Fenced(LeaseLost):
     """See `LeaseLost`. The row of this process says so, for good."""
 
-    def __init__(self) -> None:
-        message = "this process was away from the engine for longer than its lease, and others have taken over its work"
+    def __init__(self, message: str = _OUTLIVED) -> None:
         OSError.__init__(self, errno.ESTALE, message)
 
     def __str__(self) -> str:
@@ -107,8 +109,12 @@ def is_alive(pid: int) -> bool:
 class EngineSession:
     """See the module. `run` is safe to call from every thread."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, lease: int = LEASE) -> None:
         self._url = url
+        self._lease = lease
+        self.renew_every = lease / RENEWALS  # seconds
+        # A process elsewhere whose connection is closed may be about to open another.
+        self._gone_after_us = lease * 1_000_000 // RENEWALS
         self.place = place_of(url)
         self.clock = EngineClock()
         self.era = ""  # the engine's identity and timeline
@@ -119,7 +125,9 @@ class EngineSession:
         self._is_over: Callable[[], bool] | None = None
         self._waiter: Waiter | None = None
         self.holder: int | None = None
+        self.claimed: set[str] = set()  # domains
         self._is_fenced = False
+        self._why_fenced = _OUTLIVED
         self._line: _Line | None = None
 
     def __del__(self) -> None:
@@ -151,6 +159,24 @@ class EngineSession:
         if problem is not None:
             raise problem
         return outcome  # type: ignore[no-any-return]
+
+    def begin(self, work: Callable[[Connection], T]) -> Callable[[], T]:
+        """Begin `work` and return at once, where greenlets ask; others wait. The call that is returned has the outcome.
+
+        It may take a moment until the work is done, if nobody waits for that.
+        """
+        waiter = self._waiter
+        if waiter is None or not waiter.is_here:
+            outcome = self._run(work)
+            return lambda: outcome
+        begun = _Begun(self, waiter)
+        self._started_line().add(work, begun.done, is_awaited=False)
+        return begun.outcome
+
+    def hurry(self) -> None:
+        """Somebody waits for what was begun."""
+        if self._line is not None:
+            self._line.hurry()
 
     def execute(self, statement: str, values: Any = (), *, is_durable: bool = False) -> list[Any]:
         """The rows that a statement returns. `is_durable`: it survives the engine's machine when this returns."""
@@ -204,8 +230,9 @@ class EngineSession:
     def _connected(self) -> Connection:
         if self._pid != os.getpid():  # a child of the process that made this: the parent's connection is not ours
             self._connection, self.holder, self._line, self._pid = None, None, None, os.getpid()
+            self.claimed = set()
         if self._is_fenced:
-            raise Fenced
+            raise Fenced(self._why_fenced)
         if self._connection is not None and not self._connection.closed:
             return self._connection
         pause, away_since = _FIRST_PAUSE, 0.0
@@ -228,12 +255,12 @@ class EngineSession:
         return self._connection
 
     def _open(self) -> Connection:
-        connection = connect(self._url, "workspace")
+        connection = connect(self._url, "workspace", dead_after=self._lease)
         try:
             require(connection, WORKSPACE)
             connection.execute(f"SET search_path TO {WORKSPACE.name}")
             connection.execute("SET synchronous_commit TO off")
-            self.era = _note_era(connection)
+            self._enter_era(_note_era(connection))
             asked = time.monotonic_ns()
             (now_us,) = connection.execute("SELECT clock_us()").fetchone() or (0,)
             self.clock.note(asked, time.monotonic_ns(), now_us)
@@ -248,6 +275,17 @@ class EngineSession:
             raise
         return connection
 
+    def _enter_era(self, era: str) -> None:
+        """A process that holds anything ends with its era: of what it knows to be durable, the copy may lack the last.
+
+        Else it would move a bookmark past a result that is gone. Its successor goes by what the copy has. Nothing is
+        said in the copy, where this holder's number may be another's.
+        """
+        before, self.era = self.era, era
+        if self.holder is not None and before not in ("", era):
+            self._is_fenced, self._why_fenced = True, _REPLACED
+            raise Fenced(_REPLACED)
+
     # -- the lease ---------------------------------------------------------------------------------------
 
     def join(self) -> int:
@@ -260,7 +298,7 @@ class EngineSession:
                 connection,
                 "INSERT INTO holders (machine, pid, joined_us, renewed_us, until_us)"
                 " SELECT %s, %s, now, now, now + %s FROM clock_us() AS now RETURNING id",
-                (machine_name(), os.getpid(), LEASE_US),
+                (machine_name(), os.getpid(), self._lease * 1_000_000),
             )
             number = int(rows[0][0])
             connection.execute("SELECT pg_advisory_lock(%s)", (number,))
@@ -278,7 +316,7 @@ class EngineSession:
         rows = connection.execute(
             "UPDATE holders SET renewed_us = now, until_us = now + %s FROM clock_us() AS now"
             " WHERE id = %s AND NOT is_fenced RETURNING now",
-            (LEASE_US, self.holder),
+            (self._lease * 1_000_000, self.holder),
         ).fetchall()
         if not rows:
             self._is_fenced = True
@@ -307,7 +345,7 @@ class EngineSession:
             "SELECT h.machine, h.pid, h.until_us < now OR h.is_fenced, h.renewed_us < now - %s,"
             " mine.joined_us < now - %s FROM clock_us() AS now, holders h LEFT JOIN holders mine ON mine.id = %s"
             " WHERE h.id = %s",
-            (GONE_AFTER_US, GONE_AFTER_US, self.holder, holder),
+            (self._gone_after_us, self._gone_after_us, self.holder, holder),
         ).fetchall()
         if not rows:
             fence(connection, holder)
@@ -325,6 +363,12 @@ class EngineSession:
         return holder is not None and holder == self.holder
 
     # -- the thread --------------------------------------------------------------------------------------
+
+    @property
+    def has_line(self) -> bool:
+        """Is there a thread that makes calls?"""
+        line = self._line
+        return line is not None and line.is_alive
 
     def _started_line(self) -> _Line:
         with self._using:
@@ -372,11 +416,19 @@ def _has_session(connection: Connection, holder: int) -> bool:
 
 
 def _note_era(connection: Connection) -> str:
-    """The engine's identity and timeline. If it is another than before, every domain waits its whole delay first."""
+    """The engine's identity and timeline. If it is another than before, every domain waits its whole delay first.
+
+    The timeline is that of the log that is being written: after a promotion the control file has the one before until
+    the next checkpoint.
+    """
     rows = connection.execute(
-        "SELECT s.system_identifier, c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c"
+        "SELECT s.system_identifier, CASE WHEN pg_is_in_recovery() THEN NULL"
+        " ELSE substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END FROM pg_control_system() s"
     ).fetchall()
-    era = f"{rows[0][0] % 2**64:016x}{rows[0][1]:016x}"
+    identity, timeline = rows[0]
+    if timeline is None:
+        raise EngineUnreachable("cannot use the engine yet: it is a standby, and only copies another one")
+    era = f"{identity % 2**64:016x}{int(timeline, 16):016x}"
     known = connection.execute("SELECT era FROM eras").fetchall()
     if known == [(era,)]:
         return era
@@ -393,6 +445,53 @@ def _note_era(connection: Connection) -> str:
 
 
 Done = Callable[[tuple[Any, BaseException | None]], None]
+_LOOK_EVERY = 1.0  # seconds between looks whether the thread that is to answer is still there
+
+
+class _Begun:
+    """A call that nobody waits for yet."""
+
+    def __init__(self, session: EngineSession, waiter: Waiter) -> None:
+        self._session = session
+        self._waiter = waiter
+        self._guard = threading.Lock()
+        self._answer: tuple[Any, BaseException | None] | None = None
+        self._waiting: Done | None = None
+
+    def done(self, answer: tuple[Any, BaseException | None]) -> None:
+        """Called by the thread, once."""
+        with self._guard:
+            self._answer, waiting = answer, self._waiting
+        if waiting is not None:
+            waiting(answer)
+
+    def outcome(self) -> Any:
+        """Wait for the answer; every thread may. Raises what the call raised."""
+        answer = self._answer
+        if answer is None:
+            self._session.hurry()
+            is_greenlet = self._waiter.is_here
+            answer = self._waiter.wait_for_callback(self._wait, math.inf) if is_greenlet else self._wait_in_thread()
+        if answer[1] is not None:
+            raise answer[1]
+        return answer[0]
+
+    def _wait(self, done: Done) -> None:
+        with self._guard:
+            self._waiting = done
+            answer = self._answer
+        if answer is not None:
+            done(answer)
+
+    def _wait_in_thread(self) -> tuple[Any, BaseException | None]:
+        answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        self._wait(answers.put)
+        while True:
+            try:
+                return answers.get(timeout=_LOOK_EVERY)
+            except queue.Empty:
+                if not self._session.has_line:
+                    raise Gone(EngineError("the connection to the engine is closed")) from None
 
 
 class Batched(Protocol):
@@ -410,15 +509,20 @@ class _Line:
 
     def __init__(self, session: EngineSession) -> None:
         self._session = session
-        self._calls: queue.SimpleQueue[tuple[Any, Done] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Any, Done, bool] | None] = queue.SimpleQueue()  # is it awaited?
         self._soon: dict[str, Callable[[Connection], Any]] = {}
         self._guard = threading.Lock()
         self._renewed_at = time.monotonic()
+        self._begun_at = 0.0
         self._is_stopped = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -426,8 +530,12 @@ class _Line:
         if threading.current_thread() is not self._thread:
             self._thread.join(5)
 
-    def add(self, work: Callable[[Connection], Any], done: Done) -> None:
-        self._calls.put((work, done))
+    def add(self, work: Callable[[Connection], Any], done: Done, *, is_awaited: bool = True) -> None:
+        self._calls.put((work, done, is_awaited))
+
+    def hurry(self) -> None:
+        """Calls that nobody waited for are awaited now."""
+        self._calls.put(None)
 
     def add_soon(self, key: str, work: Callable[[Connection], Any]) -> None:
         with self._guard:
@@ -442,7 +550,7 @@ class _Line:
             try:
                 self._do(calls)
                 self._do_soon()
-                if time.monotonic() - self._renewed_at > RENEW_EVERY:
+                if time.monotonic() - self._renewed_at > self._session.renew_every:
                     self._renewed_at = time.monotonic()
                     self._session._run(self._session.renew)
             except WorkspaceError as problem:
@@ -461,22 +569,32 @@ class _Line:
                 call[1]((None, problem))
 
     def _gather(self) -> list[tuple[Any, Done]]:
-        """Calls that came within a tick; none if something else is due."""
-        try:
-            first = self._calls.get(timeout=RENEW_EVERY / 4)
-        except queue.Empty:
+        """Calls that came since the last ones were begun, a tick ago at least; none if something else is due."""
+        calls: list[tuple[Any, Done]] = []
+        until = time.monotonic() + self._session.renew_every / 4
+        while True:
+            try:
+                call = self._calls.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            if call is None:
+                break
+            calls.append(call[:2])
+            if call[2]:
+                break
+            until = min(until, time.monotonic() + _RIDE)
+        if not calls:
             return []
-        if first is None:
-            return []
-        time.sleep(TICK)
-        calls = [first]
+        # The first call of a while is made at once; under load a tick's calls are one statement.
+        time.sleep(max(0.0, self._begun_at + TICK - time.monotonic()))
+        self._begun_at = time.monotonic()
         while True:
             try:
                 call = self._calls.get_nowait()
             except queue.Empty:
                 return calls
             if call is not None:
-                calls.append(call)
+                calls.append(call[:2])
 
     def _do(self, calls: list[tuple[Any, Done]]) -> None:
         """Do the calls. A domain has one call at a time, so their order does not matter."""

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crawler.engine.engine_connection import EngineError, connect
 from crawler.engine.schemas import upgrade, version_of
 from crawler.model.moments import Moment
-from crawler.workspace.bookmarks import Bookmark
-from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RoleTaken, WorkspaceError
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
+from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, Claim, RoleTaken, WorkspaceError
 from crawler.workspace.files.activity_file import ActivityFile
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import BEGINNING, Cursor
 from crawler.workspace.postgres import job_windows
+from crawler.workspace.postgres.claim_rows import ClaimRow, claim_domains, release_claims
 from crawler.workspace.postgres.engine_bells import Bells, EngineBell
-from crawler.workspace.postgres.engine_session import Connection, EngineSession, Fenced, Gone, durably
+from crawler.workspace.postgres.engine_session import LEASE, Connection, EngineSession, Fenced, Gone, durably
 from crawler.workspace.postgres.gate_rows import GateRow
-from crawler.workspace.postgres.record_logs import HintRecords, ResultRecords
+from crawler.workspace.postgres.record_logs import HintRecords, RecordSync, ResultRecords, in_one
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.seals import sealed, unsealed
 
+ARCHIVE = "archive/results"  # below the folder of a machine, unless the config says otherwise
 _READ_FLAGS_EVERY = 0.2  # seconds
 _SLOTS_LOCK = 0x53756D69_536C6F74  # any number that only this program uses
 _KEPT_TABLES = ("holders", "roles", "eras")
@@ -44,25 +47,6 @@ class RoleRow:
             statement = "UPDATE roles SET holder = NULL WHERE role = %s AND token = %s"
             with suppress(Fenced, Gone):  # then it is free already, or others will find out
                 self._session.execute(statement, (self._role, self._token), is_durable=True)
-
-
-class ClaimRow:
-    """See `crawler.workspace.door.Claim`."""
-
-    __slots__ = ("_domain", "_is_held", "_session", "token")
-
-    def __init__(self, session: EngineSession, domain: str, token: int) -> None:
-        self._session = session
-        self._domain = domain
-        self._is_held = True
-        self.token = token
-
-    def release(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            statement = "UPDATE gates SET holder = NULL, version = version + 1 WHERE domain = %s AND holder = %s"
-            with suppress(Fenced, Gone):
-                self._session.execute(statement, (self._domain, self._session.holder), is_durable=True)
 
 
 class SlotCounts:
@@ -112,14 +96,18 @@ class SlotCounts:
 
 
 class EngineWorkspace:
-    """A workspace in the database at `url`. What one machine alone needs is below its folder `root`."""
+    """A workspace in the database at `url`. What one machine alone needs is below its folder `root`.
 
-    def __init__(self, root: Path, url: str) -> None:
+    `archive`: where results that leave the engine go, and are looked for. `lease`: seconds that this process may be
+    silent before others take over its work.
+    """
+
+    def __init__(self, root: Path, url: str, archive: Path | None = None, *, lease: int = LEASE) -> None:
         self._url = url
         self._local = FileWorkspace(root)
-        self.session = EngineSession(url)
+        self.session = EngineSession(url, lease)
         self.layout = self._local.layout
-        self.results = ResultRecords(self.session, self.layout)
+        self.results = ResultRecords(self.session, self.layout, archive or root / ARCHIVE)
         self.releases = HintRecords(self.session, "releases")
         self.feed = HintRecords(self.session, "feed")
         self.orders = HintRecords(self.session, "orders")
@@ -168,7 +156,7 @@ class EngineWorkspace:
     def prepare_outputs(self) -> None:
         self._local.prepare_outputs()
 
-    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> list[str]:
         kept = f"{WORKSPACE.name}_old_{''.join(c if c.isalnum() else '_' for c in stamp.lower())}"
         is_used = bool(self.results.writers()) or bool(self.session.execute("SELECT FROM documents LIMIT 1"))
         files = self._local.move_aside(stamp, recent_seconds, is_whole=is_whole)
@@ -193,7 +181,7 @@ class EngineWorkspace:
                 )
 
         self.session.run(work)
-        return f"the schema {kept} of the engine" + (f", {files}" if files else "")
+        return [f"{kept} in the engine", *files]
 
     def is_aside(self, stamp: str) -> bool:
         kept = f"{WORKSPACE.name}_old_{''.join(c if c.isalnum() else '_' for c in stamp.lower())}"
@@ -240,33 +228,35 @@ class EngineWorkspace:
     # -- domains -----------------------------------------------------------------------------------------
 
     def claim(self, domain: str) -> ClaimRow | None:
+        return self.claim_all([domain]).get(domain)
+
+    def claim_all(self, domains: Collection[str]) -> dict[str, ClaimRow]:
         me = self.session.join()
+        tokens = self.session.run(lambda connection: claim_domains(connection, self.session, me, domains))
+        return {domain: ClaimRow(self.session, domain, token) for domain, token in tokens.items()}
 
-        def work(connection: Connection) -> int | None:
-            for _ in range(2):
-                rows = durably(
-                    connection,
-                    "INSERT INTO gates (domain, holder, token, used_us) VALUES (%(domain)s, %(me)s, 1, clock_us())"
-                    " ON CONFLICT (domain) DO UPDATE SET holder = %(me)s, token = gates.token + 1,"
-                    " version = gates.version + 1 WHERE gates.holder IS NULL RETURNING token",
-                    {"domain": domain, "me": me},
-                )
-                if rows:
-                    return int(rows[0][0])
-                held = connection.execute("SELECT holder FROM gates WHERE domain = %s", (domain,)).fetchall()
-                by = held[0][0] if held else None
-                if by is None or by == me or not self.session.free_of_dead(connection, by):
-                    return None
-            return None
-
-        token = self.session.run(work)
-        return None if token is None else ClaimRow(self.session, domain, token)
+    def release_all(self, claims: Collection[Claim]) -> None:
+        release_claims(self.session, [claim for claim in claims if isinstance(claim, ClaimRow)])
 
     def bookmark(self, domain: str) -> Bookmark:
-        return job_windows.read_bookmark(self.session, domain)
+        return self.bookmarks([domain])[domain]
 
-    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
-        job_windows.save_bookmark(self.session, domain, bookmark)
+    def bookmarks(self, domains: Collection[str]) -> dict[str, Bookmark]:
+        return job_windows.read_bookmarks(self.session, domains)
+
+    def save_bookmarks(self, moves: Collection[BookmarkMove], *, after: Callable[[], None] | None = None) -> None:
+        work = partial(job_windows.move_bookmarks, moves=moves)
+        if isinstance(after, RecordSync) and moves:
+            after.together(work)
+            return
+        if after is not None:
+            after()
+        if moves:
+            self.session.run(lambda connection: in_one(connection, self.session, work))
+
+    @property
+    def bookmarks_go_with_results(self) -> bool:
+        return True
 
     def job_writer(self) -> job_windows.JobWindows:
         return job_windows.JobWindows(self.session)

@@ -7,6 +7,11 @@ request is out, the delay since the last one has passed, and the process that as
 
 Moments of the record (`ended`, the breaker's `since_ns`) are on this machine's clock here, and on the engine's in the
 row. What this holder itself did stays on its own clock: if the engine's is set forward, it still waits its delay.
+
+**Nobody waits for a leave.** The end of a request is sent on its way, and the visit goes on; who next uses the gate
+waits for the outcome, which has come long before. The row's end is the later one of two moments: the engine's clock
+when the leave is made, and the holder's own moment as the latest that it can be on that clock. The ledger has the
+second, and so has the holder's next entry: so no request is nearer to the one before it than the ledgers say.
 """
 
 from __future__ import annotations
@@ -15,10 +20,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from crawler.engine.packed_arrays import bools, byteas, int8s, texts
 from crawler.model.moments import Moment
 from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, NotYet, Open, enter, finish, next_allowed, revise
 from crawler.pace.gate_record import GateRecord, for_run
@@ -29,6 +36,7 @@ from crawler.workspace.postgres.engine_session import Connection, EngineSession,
 from crawler.workspace.postgres.record_logs import ResultRecords
 
 _MARGIN_MS = 5_000  # a request that is given up takes a moment to end
+_APART_US = 1_000_000  # two clocks that seem further apart than this: one of them was set
 _TRIES = 20  # a row that changes under a decision is decided upon again
 
 _encode = msgspec.json.Encoder().encode
@@ -38,13 +46,13 @@ _COLUMNS = "holder, version, is_in_flight, flight_by, flight_until_us, entered_u
 _READ = f"SELECT {_COLUMNS}, clock_us() FROM gates WHERE domain = %s"
 _MAKE = "INSERT INTO gates (domain, used_us) VALUES (%s, clock_us()) ON CONFLICT DO NOTHING"
 # One row a call. `from_us`: not before. `is_entry`: a request leaves, if the process has its lease (and the domain, if
-# it is the domain's holder that asks). `ends`: the last request counts as ended now.
+# it is the domain's holder that asks). `ends_us`: the last request counts as ended now, or then if that is a bit later.
 _CHANGE = """
 WITH asked AS (
     SELECT * FROM unnest(%(domains)s::text[], %(versions)s::bigint[], %(records)s::bytea[], %(from_us)s::bigint[],
-        %(entries)s::boolean[], %(own)s::boolean[], %(in_flight)s::boolean[], %(ends)s::boolean[],
+        %(entries)s::boolean[], %(own)s::boolean[], %(in_flight)s::boolean[], %(ends_us)s::bigint[],
         %(flight_us)s::bigint[])
-        AS a(domain, version, record, from_us, is_entry, is_own, is_in_flight, ends, flight_us)
+        AS a(domain, version, record, from_us, is_entry, is_own, is_in_flight, ends_us, flight_us)
 ), moment AS MATERIALIZED (SELECT clock_us() AS now), changed AS (
     UPDATE gates g SET
         version = g.version + 1, record = a.record, is_in_flight = a.is_in_flight, used_us = m.now,
@@ -52,7 +60,8 @@ WITH asked AS (
         flight_until_us = CASE WHEN a.is_entry THEN m.now + a.flight_us
                                WHEN a.is_in_flight THEN m.now ELSE 0 END,
         entered_us = CASE WHEN a.is_entry THEN m.now ELSE g.entered_us END,
-        ended_us = CASE WHEN a.ends THEN m.now ELSE g.ended_us END
+        ended_us = CASE WHEN a.ends_us IS NULL THEN g.ended_us
+                        ELSE greatest(m.now, least(a.ends_us, m.now + %(apart)s)) END
     FROM asked a, moment m
     WHERE g.domain = a.domain AND g.version = a.version AND m.now >= a.from_us
         AND (NOT a.is_entry OR (
@@ -78,6 +87,7 @@ class Row:
     ended_us: int | None
     record: bytes
     now_us: int
+    own_end_us: int | None = None  # the last request's end, if it was ours and nobody has changed the row since
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ class Change:
     is_entry: bool = False
     is_own: bool = False
     is_in_flight: bool = False
-    ends: bool = False
+    ends_us: int | None = None
     flight_us: int = 0
 
     def __call__(self, connection: Connection) -> Changed:
@@ -122,20 +132,31 @@ class Change:
 def _made(connection: Connection, changes: list[Change]) -> list[Changed]:
     """Changes of different rows, by one statement."""
     values = {
-        "domains": [each.domain for each in changes],
-        "versions": [each.version for each in changes],
-        "records": [each.record for each in changes],
-        "from_us": [each.from_us for each in changes],
-        "entries": [each.is_entry for each in changes],
-        "own": [each.is_own for each in changes],
-        "in_flight": [each.is_in_flight for each in changes],
-        "ends": [each.ends for each in changes],
-        "flight_us": [each.flight_us for each in changes],
+        "domains": texts([each.domain for each in changes]),
+        "versions": int8s([each.version for each in changes]),
+        "records": byteas([each.record for each in changes]),
+        "from_us": int8s([each.from_us for each in changes]),
+        "entries": bools([each.is_entry for each in changes]),
+        "own": bools([each.is_own for each in changes]),
+        "in_flight": bools([each.is_in_flight for each in changes]),
+        "ends_us": int8s([each.ends_us for each in changes]),
+        "flight_us": int8s([each.flight_us for each in changes]),
         "me": changes[0].me,
+        "apart": _APART_US,
     }
     rows = connection.execute(_CHANGE, values, binary=True).fetchall()
     found = {row[0]: Changed(*row[1:]) for row in rows}
     return [found[each.domain] for each in changes]
+
+
+class _Leaving(NamedTuple):
+    """A request's end on its way to the engine, with this machine's moment of it."""
+
+    change: Change
+    ended: GateRecord
+    at: Moment
+    is_ledgered: bool
+    outcome: Callable[[], Changed]
 
 
 class GateRow:
@@ -163,6 +184,7 @@ class GateRow:
         self._kept = GateRecord()  # as it is in the row
         self._generation = 0  # the session's, when `_row` was read
         self._is_out = False  # a request of ours
+        self._leaving: _Leaving | None = None
         self.record = GateRecord()
         self.span = RequestSpan("", 0, 0, 0)
 
@@ -179,6 +201,7 @@ class GateRow:
 
     def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         self._session.join()
+        self._settle()
         for _ in range(_TRIES):
             if self._row is None or self._row.is_in_flight:
                 self._read()
@@ -195,8 +218,10 @@ class GateRow:
             wait_ms = _delay_ms(for_run(before, request.run), max(request.delay_ms, request.crawl_delay_ms or 0))
             if self._write(entering.record, before, wait_ms) is None:
                 later = self._later(wait_ms)
-                if later is not None:
-                    return Entry(later, self._clock())
+                if later is not None:  # what `adjust` brought up to date is kept all the same
+                    adjusted = revise(before, request.run, now, adjust)
+                    if adjusted == before or self._write(adjusted, before) is not None:
+                        return Entry(later, self._clock())
                 continue
             if self._clock().mono_ns - now.mono_ns >= self._half_ns:
                 return Entry(self._turn_back(wait_ms), self._clock())
@@ -205,26 +230,21 @@ class GateRow:
         return Entry(Busy(), self._clock())
 
     def finish(self, *, is_ledgered: bool = False) -> Moment:
+        assert self._row is not None
         now = self._clock()
         ended = finish(self.record, now, is_ledgered=is_ledgered)
-        entered_us = self._row.entered_us if self._row else None
-        for _ in range(_TRIES):
-            changed = self._write(ended, self.record)
-            if changed is not None:
-                break
-            self._read()  # taken anew after a lost connection: what is known here goes on from there
-            ended = finish(replace(ended, sent=max(ended.sent, self.record.sent)), now)
-        else:
-            raise GateError(0, f"the gate of {self._domain} changes too often")
-        self._is_out = False
-        end_us = changed.ended_us or changed.now_us
-        start_us = entered_us or end_us
+        change = self._change(ended, self.record)
+        self._leaving = _Leaving(change, ended, now, is_ledgered, self._session.begin(change))
+        self.record, self._is_out = ended, False
+        end_us = self._session.clock.latest_us(now.mono_ns)
+        start_us = self._row.entered_us or end_us
         self.span = RequestSpan(
             self._session.era, start_us // 1000, start_us // 1000, max(0, end_us // 1000 - start_us // 1000)
         )
         return now
 
     def update(self, run: int, adjust: Adjust) -> bool:
+        self._settle()
         for _ in range(_TRIES):
             self._results.flush()
             self._read()
@@ -239,10 +259,13 @@ class GateRow:
         return False
 
     def read(self) -> GateRecord:
+        self._settle()
         row = self._fetch()
         return self._local(row) if row is not None else GateRecord()
 
     def close(self) -> None:
+        with suppress(Fenced, Gone):
+            self._settle()
         if self._is_out:
             self._is_out = False
             if self._row is not None:  # a request whose end nobody knows: the gate is not held for it any more
@@ -252,6 +275,25 @@ class GateRow:
         self._row = None
 
     # -- inside ------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Wait until the leave that is on its way is made."""
+        leaving, self._leaving = self._leaving, None
+        if leaving is None or self._note(leaving.change, leaving.ended, leaving.at, leaving.outcome()) is not None:
+            return
+        self._session.run(self._session.renew)  # a process that is fenced leaves the row to others
+        for _ in range(_TRIES):
+            self._read()  # taken anew after a lost connection: what is known here goes on from there
+            row = self._row
+            assert row is not None
+            if row.is_in_flight and not self._session.is_held_by_me(row.flight_by):
+                return  # our time was up, and the request that is out by now is another's
+            sent = max(leaving.ended.sent, self.record.sent)
+            ledgered = max(self._kept.ledgered + leaving.is_ledgered, self.record.ledgered)
+            ended = finish(replace(self.record, sent=sent, ledgered=min(sent, ledgered)), leaving.at)
+            if self._write(ended, self.record) is not None:
+                return
+        raise GateError(0, f"the gate of {self._domain} changes too often")
 
     def _is_busy(self) -> bool:
         """Is a request of somebody else out, as far as anybody can know?"""
@@ -344,42 +386,54 @@ class GateRow:
 
     def _write(self, record: GateRecord, before: GateRecord, wait_ms: int | None = None) -> Changed | None:
         """Make a change that was decided upon; None: the row is another one by now. `wait_ms`: a request leaves."""
+        change = self._change(record, before, wait_ms)
+        asked = self._clock()
+        return self._note(change, record, asked, self._session.run(change))
+
+    def _change(self, record: GateRecord, before: GateRecord, wait_ms: int | None = None) -> Change:
         row = self._row
         assert row is not None
         is_entry = wait_ms is not None
         ends = record.ended is not before.ended and record.ended != before.ended
         from_us = 0
-        if is_entry and row.ended_us is not None and row.ended_us <= row.now_us:
-            from_us = row.ended_us + (wait_ms or 0) * US
-        stored = self._stored(record)
-        change = Change(
+        ended_us = row.ended_us if row.own_end_us is None else row.own_end_us
+        if is_entry and ended_us is not None and ended_us <= row.now_us + _APART_US:
+            from_us = ended_us + (wait_ms or 0) * US
+        ends_us = None
+        if ends and not is_entry and record.ended is not None:
+            ends_us = self._session.clock.latest_us(record.ended.mono_ns)
+        return Change(
             self._domain,
             row.version,
-            stored,
+            self._stored(record),
             self._session.holder,
             from_us=from_us,
             is_entry=is_entry,
             is_own=is_entry and self._session.is_held_by_me(row.holder),
             is_in_flight=record.is_in_flight,
-            ends=ends and not is_entry,
+            ends_us=ends_us,
             flight_us=self._flight_us if is_entry else 0,
         )
-        asked = self._clock().mono_ns
-        changed: Changed = self._session.run(change)
-        self._session.clock.note(asked, self._clock().mono_ns, changed.now_us)
+
+    def _note(self, change: Change, record: GateRecord, asked: Moment, changed: Changed) -> Changed | None:
+        """The change's outcome: what the row is now. None: it was not made."""
+        row = self._row
+        assert row is not None
+        self._session.clock.note(asked.mono_ns, self._clock().mono_ns, changed.now_us)
         if not changed.is_made:
             return None
-        self._kept = _decode(stored)
+        self._kept = _decode(change.record)
         self._row = with_changes(
             row,
             version=row.version + 1,
             is_in_flight=record.is_in_flight,
-            flight_by=self._session.holder if is_entry else row.flight_by,
-            flight_until_us=changed.now_us + self._flight_us if is_entry else 0,
+            flight_by=self._session.holder if change.is_entry else row.flight_by,
+            flight_until_us=changed.now_us + self._flight_us if change.is_entry else 0,
             entered_us=changed.entered_us,
             ended_us=changed.ended_us,
-            record=stored,
+            record=change.record,
             now_us=changed.now_us,
+            own_end_us=row.own_end_us if change.ends_us is None else change.ends_us,
         )
         self.record = record
         return changed
@@ -393,8 +447,8 @@ class GateRow:
         if row.version != tried.version:
             return None
         left_us = 0 if row.ended_us is None else row.ended_us + wait_ms * US - row.now_us
-        if left_us > 0:
-            return NotYet(self._clock().mono_ns + left_us * US)
+        if left_us > 0:  # more than the delay: the clock was set back
+            return NotYet(self._clock().mono_ns + min(left_us, wait_ms * US) * US)
         self._session.run(self._session.renew)  # the lease was not: it ran out, and nobody has taken over
         return None
 

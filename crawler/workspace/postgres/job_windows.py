@@ -5,11 +5,12 @@ Nothing here is made durable but bookmarks: jobs that are lost are released agai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from crawler.engine.packed_arrays import byteas, texts
 from crawler.model.records import Job, dump
-from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove, dump_bookmark, parse_bookmark
 from crawler.workspace.files.spool import is_whole, seal_line
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line
 from crawler.workspace.postgres.engine_session import Connection, EngineSession
@@ -133,27 +134,22 @@ def _lines(number: int, body: bytes) -> Iterator[Line]:
             yield Line(text, Cursor(number, at))
 
 
-def read_bookmark(session: EngineSession, domain: str) -> Bookmark:
-    rows = session.execute("SELECT bookmark FROM job_domains WHERE domain = %s", (domain,))
-    content = rows[0][0] if rows else None
-    return (parse_bookmark(content) if content else None) or Bookmark()
+def read_bookmarks(session: EngineSession, domains: Collection[str]) -> dict[str, Bookmark]:
+    rows = session.execute(
+        "SELECT domain, bookmark FROM job_domains WHERE domain = ANY(%s) AND bookmark IS NOT NULL",
+        (texts(list(domains)),),
+    )
+    found = {domain: parse_bookmark(content) or Bookmark() for domain, content in rows}
+    return {domain: found.get(domain, Bookmark()) for domain in domains}
 
 
-def save_bookmark(session: EngineSession, domain: str, bookmark: Bookmark) -> None:
-    """Replace it, if the domain has jobs, and nobody has fenced this process."""
-
-    def work(connection: Connection) -> None:
-        with connection.pipeline():
-            connection.execute("BEGIN")
-            connection.execute("SET LOCAL synchronous_commit TO on")
-            connection.execute(
-                "UPDATE job_domains SET bookmark = %s WHERE domain = %s AND (%s::bigint IS NULL OR EXISTS"
-                " (SELECT FROM holders WHERE id = %s AND NOT is_fenced FOR SHARE))",
-                (dump_bookmark(bookmark), domain, session.holder, session.holder),
-            )
-            connection.execute("COMMIT")
-
-    session.run(work)
+def move_bookmarks(connection: Connection, moves: Collection[BookmarkMove]) -> None:
+    """Replace them, of domains that have jobs."""
+    connection.execute(
+        "UPDATE job_domains j SET bookmark = m.bookmark FROM unnest(%s::text[], %s::bytea[]) AS m(domain, bookmark)"
+        " WHERE j.domain = m.domain",
+        (texts([each.domain for each in moves]), byteas([dump_bookmark(each.bookmark) for each in moves])),
+    )
 
 
 def waiting_bytes(session: EngineSession) -> Mapping[str, int]:

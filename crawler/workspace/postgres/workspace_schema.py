@@ -81,4 +81,20 @@ ALTER TABLE bells SET LOGGED;
 ALTER TABLE heartbeats SET LOGGED;
 """
 
-WORKSPACE = Schema("sumi_workspace", (_FIRST, _KEEP_HEARTBEATS))
+# Segments whose lines are in files by now: `archive` says where. The name keeps crawls apart whose segments have the
+# same numbers; the last line tells the run of a segment where its file is not.
+_ARCHIVE = """
+CREATE TABLE archive_name (only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one), name text NOT NULL);
+CREATE TABLE archives (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    machine text NOT NULL,
+    folder text NOT NULL,
+    UNIQUE (machine, folder)
+);
+ALTER TABLE segments ADD COLUMN archive integer REFERENCES archives, ADD COLUMN last_line bytea;
+"""
+
+# Bookmarks move with every group of results: without room beside a row, each move would enter the index again.
+_MOVE_BOOKMARKS = "ALTER TABLE job_domains SET (fillfactor = 50);"
+
+WORKSPACE = Schema("sumi_workspace", (_FIRST, _KEEP_HEARTBEATS, _ARCHIVE, _MOVE_BOOKMARKS))

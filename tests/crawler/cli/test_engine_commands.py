@@ -11,12 +11,15 @@ import pytest
 
 from crawler.config.load import load
 from crawler.engine.engine_connection import connect
-from crawler.model.records import PageResult
+from crawler.model.records import PageResult, dump
+from crawler.workspace.control import StageControl
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
+from ingest.loop import Ingest
 from tests.crawler.cli.calling import called
 from tests.ingest.terrains import AT
 from tests.ingest.test_loop import begun, drain, write
+from tests.pipeline.crawling import eventually, run
 from tests.postgres_server import clean_database
 
 
@@ -60,7 +63,8 @@ def test_an_engine_is_made_checked_and_shown(call: Call, config: Path, url: str)
     assert "has no schema sumi_workspace yet; make it with: sumi-ripple engine init" in before.output
     first, again = call("engine", "init", config), call("engine", "init", config)
     assert (first.exit_code, again.exit_code) == (0, 0)
-    assert "sumi_workspace is made (version 2)" in first.output and "sumi_workspace is up to date" in again.output
+    assert f"sumi_workspace is made (version {WORKSPACE.newest})" in first.output
+    assert "sumi_workspace is up to date" in again.output
     checked = call("engine", "check", config)
     assert checked.exit_code == 0
     assert "Version      PostgreSQL 1" in checked.output and "Encryption   none" in checked.output
@@ -112,8 +116,65 @@ def test_what_only_files_can_do_is_said(call: Call, config: Path, tmp_path: Path
     call("engine", "init", config)
     backup = call("backup", tmp_path / "backup", config)
     assert backup.exit_code == 1 and "pg_dump" in backup.output
-    purge = call("reset", config, "--purge", "--yes")
-    assert purge.exit_code == 2 and "drop the schemas" in purge.output
+
+
+def crawl(config: Path) -> None:
+    """One run, in the engine, with the map of it; every record is a segment."""
+    loaded = load(config)
+    workspace = EngineWorkspace(loaded.workspace, loaded.engine.url)
+    workspace.prepare()
+    page = PageResult(1, SEED, SEED, "example.com", AT, "processed", status=200, base=SEED, hrefs=("/a", "/b"))
+    other = PageResult(1, f"{SEED}a", f"{SEED}a", "example.com", AT, "processed", status=200, base=SEED)
+    for name, results in (("scheduler", begun()), ("fetcher-01", [page, other])):
+        for result in results:
+            log = workspace.results.writer(name, segment_bytes=1)
+            log.append(dump(result))
+            log.close()
+    ingest = Ingest(loaded, StageControl(workspace, "ingest"))
+    while ingest.step():
+        pass
+    ingest.shutdown()
+    workspace.close()
+
+
+def archive(config: Path, *segments: tuple[str, int]) -> None:
+    workspace = EngineWorkspace(config.parent / "workspace", load(config).engine.url)
+    assert list(workspace.results.archive(segments)) == list(segments)
+    workspace.close()
+
+
+def schemas(url: str) -> set[str]:
+    with connect(url, "test") as admin:
+        return {name for (name,) in admin.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'sumi%'")}
+
+
+def test_what_an_engine_takes_is_shown_and_what_was_moved_aside_goes_when_asked(
+    call: Call, config: Path, url: str, tmp_path: Path
+) -> None:
+    call("engine", "init", config)
+    crawl(config)
+    archive(config, ("fetcher-01", 1))
+    folder = tmp_path / "workspace" / "archive" / "results"
+    (first,) = folder.iterdir()
+    assert "Archived    results/fetcher-01: " in call("engine", "stats", config).output
+    parts = {part["name"]: part for part in json.loads(call("storage", config, "--json").output)["parts"]}
+    assert {"engine: map", "engine: results", "engine: state", "archives"} <= parts.keys()
+    assert parts["engine: results"]["size"] > 0 == parts["engine: results"]["last_week"], "they are old"
+    run("reset", config, "--yes", cwd=tmp_path)  # in processes of their own, which end with what they hold
+    before = schemas(url)
+    assert len([name for name in before if "_old_" in name]) == 2 and first.is_dir(), "nothing is deleted unasked"
+    shown = call("storage", config)
+    assert "engine: aside" in shown.output and "Moved aside in the engine" in shown.output
+    crawl(config)
+    archive(config, ("fetcher-01", 1))
+    purged = run("reset", config, "--yes", "--purge", cwd=tmp_path)
+    assert "2 schemas of the engine deleted" in purged.stdout
+    assert schemas(url) == before - {"sumi_map"}, "only what this reset moved is gone"
+    eventually(lambda: [path.name for path in folder.iterdir()] == [first.name], "and its archive with it")
+    config.write_text(config.read_text() + '[retention]\naside = "1s"\n')
+    eventually(lambda: "aside: 3 older than" in call("prune", config, "--dry-run").output, "they are a second old")
+    run("prune", "aside", config, "--yes", cwd=tmp_path)
+    assert not any("_old_" in name for name in schemas(url)) and not first.exists()
 
 
 def test_a_crawl_goes_into_the_engine_with_its_map_and_back_with_the_same_digest(

@@ -182,7 +182,7 @@ def test_every_default_is_a_value_that_its_key_allows() -> None:
             value = getattr(group, key.replace("-", "_"), None)
             if value is None or key == "max-duration":  # none, and nothing to write for that
                 continue
-            if check in (checks.seconds, checks.seconds_or_none):
+            if check in (checks.seconds, checks.seconds_or_none, checks.lease_seconds):
                 value = f"{value}s" if value else value
             value = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
             check(value)
@@ -1014,12 +1014,32 @@ def test_a_mistake_in_store_or_fields_is_named(read: Any, entry: str, mistake: s
 # -- [engine] ------------------------------------------------------------------------------------------------
 
 
+def test_results_of_so_many_runs_stay_in_the_engine_and_others_go_to_a_folder(read: Any, tmp_path: Path) -> None:
+    assert (read(QUALITY).engine.results, read(QUALITY).engine.archive) == (0, None)
+    engine = read(QUALITY + '[engine]\nresults = 3\narchive = "kept"\n').engine
+    assert (engine.results, engine.archive) == (3, tmp_path / "kept")
+
+
+def test_an_archive_is_a_folder_or_a_place_for_one(mistakes: Any, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(b"")
+    mistake = one(mistakes(QUALITY + '[engine]\narchive = "kept"\n'))
+    assert mistake.path == "engine.archive" and "a folder, or a place for one" in mistake.allowed
+
+
 def test_the_engine_is_a_url_that_nothing_shows(read: Any) -> None:
     config = read(QUALITY + '[engine]\nurl = "postgresql://crawl:s3cr3t@db.internal:5433/terrain"\n')
     assert config.engine.url.endswith("/terrain")
     assert "engine     terrain on db.internal, port 5433" in describe(config)
     assert "s3cr3t" not in describe(config) + repr(config)
     assert config.config_hash == read(QUALITY).config_hash
+
+
+def test_a_lease_is_long_enough_for_a_busy_machine(read: Any) -> None:
+    assert read(QUALITY).engine.lease == 30
+    assert read(QUALITY + '[engine]\nlease = "6s"\n').engine.lease == 6
+    for text in ('"4s"', '"11m"', "30"):
+        with pytest.raises(ConfigError, match=r"engine\.lease: found .*; allowed: a duration"):
+            read(QUALITY + f"[engine]\nlease = {text}\n")
 
 
 @pytest.mark.parametrize(

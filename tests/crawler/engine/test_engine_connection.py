@@ -17,6 +17,34 @@ def test_a_connection_says_what_it_is_for() -> None:
         assert name == "sumi-ripple test"
 
 
+def test_both_ends_give_up_a_peer_that_says_nothing_any_more_within_the_time() -> None:
+    """The engine's end too: by its own settings it keeps the locks of a machine that was cut off for two hours."""
+    with own_database() as url:
+        for dead_after in (30, 6):
+            with connect(url, "test", dead_after=dead_after) as connection:
+                told = dict(connection.execute("SELECT name, setting FROM pg_settings WHERE name ~ '^tcp_'").fetchall())
+                ours = {
+                    f"tcp_{name}".replace("tcp_tcp", "tcp"): v for name, v in connection.info.get_parameters().items()
+                }
+                for end in (told, ours):
+                    idle, interval, count = (
+                        int(end[f"tcp_keepalives_{word}"]) for word in ("idle", "interval", "count")
+                    )
+                    assert 0 < idle + interval * count <= dead_after, "a quiet connection"
+                    assert int(end["tcp_user_timeout"]) == dead_after * 1000, "one with an answer on its way"
+
+
+def test_of_several_hosts_the_one_that_takes_writes_is_meant() -> None:
+    with own_database() as url:
+        head, _, tail = url.partition("@")
+        host = tail.partition("/")[0]
+        with connect(f"{head}@{host},{tail}", "test") as connection:
+            assert connection.info.get_parameters()["target_session_attrs"] == "read-write"
+            connection.execute("SELECT 1")
+        with connect(f"{head}@{host},{tail}?target_session_attrs=any", "test") as connection:
+            assert "target_session_attrs" not in connection.info.get_parameters(), "the settings of the URL win"
+
+
 def test_an_engine_that_is_not_there_is_named_without_the_password() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # bound, and nobody listens

@@ -25,7 +25,7 @@ def test_a_domain_with_more_requests_waits_longer_but_not_without_bound(workspac
         domain = lease(workspace, name)
         domain.pace.gate.update(1, lambda record: replace(record, sent=requests))
         found = domain.handicap()
-        domain.close()
+        domain.close().release()
         return found
 
     assert handicap("a.test", 0) < handicap("a.test", 1) < handicap("a.test", 50)
@@ -40,7 +40,7 @@ def test_a_domain_with_more_requests_waits_longer_but_not_without_bound(workspac
 def test_a_closed_domain_can_be_claimed_again(workspace: FileWorkspace) -> None:
     domain = lease(workspace)
     assert workspace.claim("a.test") is None
-    domain.close()
+    domain.close().release()
     assert workspace.claim("a.test") is not None
 
 
@@ -53,7 +53,7 @@ def test_jobs_with_a_result_are_skipped_and_the_progress_starts_after_them(works
     assert domain.progress.synced == domain.progress.bookmark == Bookmark(), "the journal moves those"
     found = domain.jobs.next()
     assert found is not None and found[0].key == "https://a.test/2"
-    domain.close()
+    domain.close().release()
 
 
 # -- idleness -------------------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.takeover import ResultIndex, Takeover
 from crawler.model.records import Closure, DomainEvent, Exchange, PageResult, RobotsResult, dump
 from crawler.model.settings import Config
-from crawler.pace.decisions import EntryRequest, NotYet
+from crawler.pace.decisions import EntryRequest, NotYet, Open
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.spool import Reader, Writer
 from crawler.workspace.log import Cursor
+from crawler.workspace.reading import read_records
 
 WISH = EntryRequest(run=1, delay_ms=100, limit=1000)
 
@@ -115,4 +116,34 @@ def test_a_crawl_delay_that_was_recorded_but_not_cached_is_kept_after_a_takeover
     assert gate.record.ended is not None
     assert admission == NotYet(gate.record.ended.mono_ns + 5_000_000_000)
     journal.close()
-    domain.close()
+    domain.close().release()
+
+
+def test_numbers_that_the_log_has_and_the_gate_lost_are_not_given_again(workspace: FileWorkspace) -> None:
+    """The gate's last writes went with a power cut, or with an engine that crashed: of five requests it knows two."""
+    before = GateFile(workspace.layout.gate_of("a.test"))
+    for _ in range(2):
+        assert isinstance(before.try_enter(EntryRequest(run=1, delay_ms=0, limit=1000)).admission, Open)
+        before.finish(is_ledgered=True)
+    before.close()
+    dead = Writer(workspace.layout.results_of("fetcher-01"))
+    ledger = tuple(Exchange(0, number, "GET", "a.test", 200, 1, "a.test", number) for number in (3, 5))
+    dead.append(dump(PageResult(1, "k", "k", "a.test", "", "processed", ledger=ledger)))
+    dead.close()
+    claim = workspace.claim("a.test")
+    assert claim is not None
+    gate, jobs = GateFile(workspace.layout.gate_of("a.test")), JobQueue(Reader(workspace.layout.jobs_of("a.test")))
+    domain = LeasedDomain("a.test", claim, gate, jobs, Bookmark(Cursor(), "fetcher-01", Cursor()))
+    journal = Journal(workspace, "fetcher-02", 2, 1_000_000, lambda: None)
+    assert Takeover(workspace, Config(), journal).take_over(domain)
+    assert (gate.record.sent, gate.record.ledgered) == (5, 5)
+    assert gate.try_enter(EntryRequest(run=1, delay_ms=0, limit=1000)).admission == Open(6)
+    gate.finish()
+    journal.close()
+    domain.close().release()
+    reported = [
+        record.count
+        for record, _ in read_records(workspace.results.reader("fetcher-02"), DomainEvent)
+        if record.event == "lost-requests"
+    ]
+    assert reported == [1], "the fourth left and is in no ledger"

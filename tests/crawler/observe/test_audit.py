@@ -200,6 +200,20 @@ def test_numbers_without_a_gap_and_with_lost_requests_are_told(tmp_path: Path) -
     (lossy := tmp_path / "lossy").mkdir()
     report = judge(lossy, [robots(numbered(0, 1)), page(numbered(5000, 4))])
     assert report.is_clean and any("2 are missing, of requests that were lost" in line for line in report.lines())
+    assert report.unreported == 2
+
+
+def test_missing_numbers_beyond_the_reported_losses_are_told_apart(tmp_path: Path) -> None:
+    """Three of a domain are missing and one was reported; another domain's report accounts for none of them."""
+    lost = [DomainEvent(1, domain, "", "lost-requests", count) for domain, count in (("x.test", 1), ("y.test", 7))]
+    records = [robots(numbered(0, 1)), page(numbered(5000, 3)), page(numbered(9000, 6), key="/b"), *lost]
+    report = judge(tmp_path, records)
+    assert (report.unseen, report.unreported, report.first_gap) == (3, 2, ("x.test", 1))
+    words = "3 are missing, of requests that were lost; 2 of them nobody has reported (yet), as of x.test, run 1"
+    assert any(words in line for line in report.lines())
+    (reported := tmp_path / "reported").mkdir()
+    report = judge(reported, [*records, DomainEvent(1, "x.test", "", "lost-requests", 2)])
+    assert report.unreported == 0 and not any("nobody has reported" in line for line in report.lines())
 
 
 def test_a_number_that_an_outage_gave_back_is_given_again(tmp_path: Path) -> None:

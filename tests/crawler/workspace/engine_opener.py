@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import psycopg
 from crawler.engine.engine_connection import connect
 from crawler.model.moments import Moment
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from tests.crawler.pace.clocks import Clock
+from tests.postgres_server import clean_database
 
 
 class EngineOpener:
@@ -36,6 +40,16 @@ class EngineOpener:
             each.close()
         for clock in self._clocks:
             clock.close()
+
+
+@contextmanager
+def opener_in(folder: Path) -> Iterator[EngineOpener]:
+    """Opens an empty workspace, whose folder lies in this one."""
+    with clean_database(WORKSPACE) as url:
+        made = EngineOpener(url, folder / "workspace")
+        made().prepare()
+        yield made
+        made.close()
 
 
 class EngineTestClock(Clock):

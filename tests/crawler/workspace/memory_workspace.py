@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crawler.model.moments import Moment
 from crawler.model.records import Job, dump
 from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, Open, enter, finish, revise
 from crawler.pace.gate_record import GateRecord, for_run
-from crawler.workspace.bookmarks import Bookmark, dump_bookmark, parse_bookmark
-from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, RequestSpan, RoleTaken
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove, dump_bookmark, parse_bookmark
+from crawler.workspace.door import LONGEST_REQUEST_MS, STAGES, BusyWork, Claim, RequestSpan, RoleTaken
 from crawler.workspace.log import BEGINNING, Cursor, Damage, Line, LogError, OnDamage
 from crawler.workspace.reading import parse_lines
 
@@ -131,7 +131,13 @@ class MemoryResults:
         return MemoryWriter(self._logs.setdefault(name, MemoryLog()), segment_bytes, before_sync=before_sync)
 
     def reader(
-        self, name: str, start: Cursor = BEGINNING, on_damage: OnDamage | None = None, *, will_sync: bool = False
+        self,
+        name: str,
+        start: Cursor = BEGINNING,
+        on_damage: OnDamage | None = None,
+        *,
+        will_sync: bool = False,
+        is_live_only: bool = False,
     ) -> MemoryReader:
         return MemoryReader(self._logs.setdefault(name, MemoryLog()), start)
 
@@ -148,6 +154,9 @@ class MemoryResults:
         lines = self._log(name).segments.get(number, [])
         return (Line(body, Cursor(number, offset)) for offset, body in enumerate(lines, 1))
 
+    def last_line(self, name: str, number: int) -> Line | None:
+        return next(reversed(list(self.segment_lines(name, number))), None)
+
     def segment_damage(self, name: str, line: Line, reason: str) -> Damage:
         return _damage(line, reason)
 
@@ -159,6 +168,9 @@ class MemoryResults:
 
     def remove_segment(self, name: str, number: int) -> None:
         self._log(name).segments.pop(number, None)
+
+    def archive(self, segments: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        return iter(())
 
     def quarantine(self, name: str, damage: Damage) -> str:
         self.quarantined.append((name, damage))
@@ -263,7 +275,7 @@ class MemoryJobs:
         self._workspace.job_logs[domain].segments.pop(number, None)
 
     def is_worked_off(self, domain: str) -> bool:
-        has_bookmark = domain in self._workspace.bookmarks
+        has_bookmark = domain in self._workspace.stored_bookmarks
         log = self._workspace.job_logs.get(domain, MemoryLog())
         return has_bookmark and self._workspace.bookmark(domain).jobs >= log.end()
 
@@ -276,7 +288,7 @@ class MemoryJobs:
         for domain, log in list(self._workspace.job_logs.items()):
             if not log.segments and domain not in self._workspace.claimed:
                 del self._workspace.job_logs[domain]
-                self._workspace.bookmarks.pop(domain, None)
+                self._workspace.stored_bookmarks.pop(domain, None)
 
 
 class MemoryHeld:
@@ -443,7 +455,7 @@ class MemoryWorkspace:
         self.orders = MemoryHints()
         self.logs = MemoryLogs()
         self.job_logs: dict[str, MemoryLog] = {}
-        self.bookmarks: dict[str, bytes] = {}
+        self.stored_bookmarks: dict[str, bytes] = {}
         self.claimed: set[str] = set()
         self.last_window = 0
         self._is_prepared = False
@@ -488,7 +500,7 @@ class MemoryWorkspace:
     def prepare_outputs(self) -> None:
         pass
 
-    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> str | None:
+    def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> list[str]:
         has_content = bool(self.results.writers() or self._documents or self.job_logs)
         held, bells = self._held_roles, self._bells
         aside = self._aside | ({stamp} if has_content else set())
@@ -499,7 +511,7 @@ class MemoryWorkspace:
         self.__init__()  # type: ignore[misc]
         self._held_roles, self._bells, self._aside, self._is_prepared = held, bells, aside, True
         self._gates = gates
-        return f"memory, {stamp}" if has_content else None
+        return [f"memory, {stamp}"] if has_content else []
 
     def is_aside(self, stamp: str) -> bool:
         return stamp in self._aside
@@ -522,12 +534,30 @@ class MemoryWorkspace:
         self._tokens[domain] = self._tokens.get(domain, 0) + 1
         return MemoryHeld(self.claimed, domain, self._tokens[domain])
 
-    def bookmark(self, domain: str) -> Bookmark:
-        return parse_bookmark(self.bookmarks.get(domain, b"")) or Bookmark()
+    def claim_all(self, domains: Collection[str]) -> Mapping[str, MemoryHeld]:
+        claims = {domain: self.claim(domain) for domain in domains}
+        return {domain: claim for domain, claim in claims.items() if claim is not None}
 
-    def save_bookmark(self, domain: str, bookmark: Bookmark, *, is_first: bool = True) -> None:
-        if domain in self.job_logs:
-            self.bookmarks[domain] = dump_bookmark(bookmark)
+    def release_all(self, claims: Collection[Claim]) -> None:
+        for claim in claims:
+            claim.release()
+
+    def bookmark(self, domain: str) -> Bookmark:
+        return parse_bookmark(self.stored_bookmarks.get(domain, b"")) or Bookmark()
+
+    def bookmarks(self, domains: Collection[str]) -> Mapping[str, Bookmark]:
+        return {domain: self.bookmark(domain) for domain in domains}
+
+    def save_bookmarks(self, moves: Collection[BookmarkMove], *, after: Callable[[], None] | None = None) -> None:
+        if after is not None:
+            after()
+        for move in moves:
+            if move.domain in self.job_logs:
+                self.stored_bookmarks[move.domain] = dump_bookmark(move.bookmark)
+
+    @property
+    def bookmarks_go_with_results(self) -> bool:
+        return True
 
     def job_writer(self) -> MemoryJobs:
         return MemoryJobs(self)

@@ -19,7 +19,7 @@ from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.records import Closure, Job, PageResult, Release, RunEvent, dump
 from crawler.pace.decisions import Admission, Busy, Closed, EntryRequest, NotYet, Open
 from crawler.pace.gate_record import GateRecord, with_pause
-from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import Gate, RoleTaken, Workspace
 from crawler.workspace.files.file_workspace import FileWorkspace
@@ -66,6 +66,26 @@ def runs_in(reader: LogReader) -> list[int]:
 
 
 # -- logs ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_archived_is_read_with_the_rest(workspace: Workspace) -> None:
+    writer = workspace.results.writer("fetcher-01", segment_bytes=SMALL)
+    for number in range(1, 8):
+        writer.append(event(number))
+    results = workspace.results
+    *old, newest = results.segments("fetcher-01")
+    assert old
+    lasts = [results.last_line("fetcher-01", number) for number in old]
+    moved = list(results.archive(("fetcher-01", number) for number in (*old, newest)))
+    assert moved in ([], [("fetcher-01", number) for number in old]), "nothing, or all but the newest"
+    assert runs_in(results.reader("fetcher-01")) == [1, 2, 3, 4, 5, 6, 7]
+    assert results.segments("fetcher-01") == [*old, newest]
+    assert [list(results.segment_lines("fetcher-01", number))[-1] for number in old] == lasts
+    assert [results.last_line("fetcher-01", number) for number in old] == lasts
+    live = runs_in(results.reader("fetcher-01", is_live_only=True))
+    assert live == runs_in(results.reader("fetcher-01"))[-len(live) :] and live[-1] == 7
+    results.remove_segment("fetcher-01", old[0])
+    assert results.segments("fetcher-01") == [*old[1:], newest]
 
 
 def test_a_reader_returns_what_was_appended_in_order(workspace: Workspace) -> None:
@@ -258,10 +278,10 @@ def test_a_domain_is_worked_off_when_its_bookmark_passed_every_job(workspace: Wo
     writer.write("a.test", jobs("a.test", "1", "2"))
     assert not writer.is_worked_off("a.test")
     one, two = workspace.jobs("a.test").read()
-    workspace.save_bookmark("a.test", Bookmark(one.end, "fetcher-01", Cursor(1, 5)))
+    workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(one.end, "fetcher-01", Cursor(1, 5)))])
     assert not writer.is_worked_off("a.test")
     assert set(workspace.waiting_job_bytes()) == {"a.test"}
-    workspace.save_bookmark("a.test", Bookmark(two.end), is_first=False)
+    workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(two.end), is_first=False)])
     assert writer.is_worked_off("a.test")
     assert workspace.waiting_job_bytes() == {}
 
@@ -270,8 +290,40 @@ def test_a_bookmark_is_kept_whole_and_begins_at_the_beginning(open_it: Opener, w
     assert workspace.bookmark("a.test") == Bookmark()
     workspace.job_writer().write("a.test", jobs("a.test", "1"))
     kept = Bookmark(Cursor(3, 7), "fetcher-04", Cursor(2, 99))
-    workspace.save_bookmark("a.test", kept)
+    workspace.save_bookmarks([BookmarkMove("a.test", kept)])
     assert open_it().bookmark("a.test") == kept
+
+
+def test_bookmarks_go_with_the_results_that_they_passed(open_it: Opener, workspace: Workspace) -> None:
+    for domain in ("a.test", "b.test"):
+        workspace.job_writer().write(domain, jobs(domain, "1"))
+    log = workspace.results.writer("fetcher-01", segment_bytes=1 << 20, gathers=True)
+    first = Bookmark(Cursor(1, 7), "fetcher-01", log.append(event(1)))
+    second = Bookmark(Cursor(2, 9), "fetcher-01", log.append(event(2)))
+    moves = [BookmarkMove("a.test", first), BookmarkMove("b.test", second), BookmarkMove("gone.test", first)]
+    workspace.save_bookmarks(moves, after=log.begin_sync())
+    later = open_it()
+    assert later.bookmarks(["a.test", "b.test", "gone.test"]) == {
+        "a.test": first,
+        "b.test": second,
+        "gone.test": Bookmark(),
+    }
+    assert runs_in(later.results.reader("fetcher-01")) == [1, 2]
+    workspace.save_bookmarks([BookmarkMove("a.test", second, is_first=False)], after=log.begin_sync())
+    assert later.bookmark("a.test") == second, "there was nothing to sync"
+    workspace.save_bookmarks([])
+
+
+def test_no_bookmark_moves_past_results_that_cannot_be_synced(open_it: Opener, workspace: Workspace) -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    workspace.job_writer().write("a.test", jobs("a.test", "1"))
+    log = workspace.results.writer("fetcher-01", segment_bytes=1 << 20, gathers=True, before_sync=fail)
+    end = log.append(event(1))
+    with pytest.raises(OSError, match="Input/output error"):
+        workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(Cursor(1, 7), "f", end))], after=log.begin_sync())
+    assert open_it().bookmark("a.test") == Bookmark()
 
 
 def test_a_bookmark_of_jobs_that_are_gone_is_not_kept(workspace: Workspace) -> None:
@@ -279,7 +331,7 @@ def test_a_bookmark_of_jobs_that_are_gone_is_not_kept(workspace: Workspace) -> N
     number = writer.write("a.test", jobs("a.test", "1"))
     writer.remove("a.test", number)
     writer.clean()
-    workspace.save_bookmark("a.test", Bookmark(Cursor(3, 7)))
+    workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(Cursor(3, 7)))])
     assert workspace.bookmark("a.test") == Bookmark()
     assert workspace.domains_with_jobs() == []
 
@@ -291,7 +343,7 @@ def test_cleaning_spares_a_domain_that_somebody_holds(workspace: Workspace) -> N
     claim = workspace.claim("a.test")
     assert claim is not None
     writer.clean()
-    workspace.save_bookmark("a.test", Bookmark(Cursor(3, 7)))
+    workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(Cursor(3, 7)))])
     assert workspace.bookmark("a.test").jobs == Cursor(3, 7)
     claim.release()
     writer.clean()
@@ -320,6 +372,24 @@ def test_a_domain_has_one_holder_at_a_time(open_it: Opener, workspace: Workspace
     mine.release()
     mine.release()
     assert open_it().claim("a.test") is not None
+
+
+def test_many_domains_are_claimed_and_released_together(open_it: Opener, workspace: Workspace) -> None:
+    names = [f"d{number}.test" for number in range(50)]
+    other = open_it()
+    theirs = other.claim_all(names[:10])
+    assert set(theirs) == set(names[:10])
+    mine = workspace.claim_all(names)
+    assert set(mine) == set(names[10:]), "what others hold stays theirs"
+    assert workspace.claim_all(names) == other.claim_all(names) == {}
+    mine["d10.test"].release()
+    workspace.release_all([mine[name] for name in names[10:20]])
+    again = other.claim_all(names)
+    assert set(again) == set(names[10:20])
+    assert all(again[name].token > mine[name].token for name in again)
+    workspace.release_all([mine[name] for name in names[10:20]])
+    assert workspace.claim_all(names) == {}, "a claim that was released is not given back again"
+    assert workspace.claim_all([]) == {}
 
 
 def test_every_claim_of_a_domain_has_a_greater_token_than_the_one_before(open_it: Opener, workspace: Workspace) -> None:
@@ -693,7 +763,7 @@ def test_heartbeats_and_documents_are_read_as_they_were_last_written(open_it: Op
 
 
 def test_moving_aside_leaves_an_empty_workspace(workspace: Workspace) -> None:
-    assert workspace.move_aside("20260101", 60) is None
+    assert workspace.move_aside("20260101", 60) == []
     assert not workspace.is_aside("20260101")
     workspace.results.writer("fetcher-01", segment_bytes=SMALL).append(event(1))
     workspace.write_document("run", b"{}")

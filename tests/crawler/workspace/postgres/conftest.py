@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
-from crawler.workspace.postgres.workspace_schema import WORKSPACE
-from tests.crawler.workspace.engine_opener import EngineOpener
-from tests.postgres_server import clean_database
+from tests.crawler.workspace.engine_opener import EngineOpener, opener_in
 
 
 @pytest.fixture
 def opener(tmp_path: Path) -> Iterator[EngineOpener]:
-    with clean_database(WORKSPACE) as url:
-        made = EngineOpener(url, tmp_path / "workspace")
-        made().prepare()
+    with opener_in(tmp_path) as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ from crawler.engine.engine_connection import connect
 from crawler.engine.schemas import upgrade
 from crawler.model.records import RunEvent, dump
 from crawler.pace.decisions import Busy, EntryRequest, NotYet, Open
-from crawler.workspace.bookmarks import Bookmark
+from crawler.workspace.bookmarks import Bookmark, BookmarkMove
 from crawler.workspace.clock import read_clock
 from crawler.workspace.door import RoleTaken, WorkspaceError
 from crawler.workspace.log import Cursor
-from crawler.workspace.postgres.engine_session import Fenced, Gone
+from crawler.workspace.postgres.claim_rows import claim_domains
+from crawler.workspace.postgres.engine_session import Connection, Fenced, Gone
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.reading import read_records
@@ -116,11 +117,13 @@ def test_a_process_that_was_away_for_too_long_is_fenced_for_good(
     run_out(workspace, other)
     claim = other.claim("a.test")
     assert claim is not None and claim.token > 1
+    move = BookmarkMove("b.test", Bookmark(Cursor(9, 9)))
     with pytest.raises(Fenced, match="others have taken over its work"):
-        log.sync()
+        workspace.save_bookmarks([move], after=log.begin_sync())
     with pytest.raises(Fenced):
         log.append(event(3))
-    workspace.save_bookmark("b.test", Bookmark(Cursor(9, 9)))
+    with pytest.raises(Fenced):
+        workspace.save_bookmarks([move])
     with pytest.raises(Fenced):
         gate.try_enter(WISH)
     with pytest.raises(Fenced):
@@ -197,6 +200,24 @@ def test_in_another_era_every_domain_waits_its_whole_delay(opener: EngineOpener,
     assert isinstance(entry.admission, NotYet) and entry.admission.at_ns - entry.at.mono_ns > 55_000_000_000
 
 
+def test_a_process_that_holds_anything_ends_where_a_copy_of_the_engine_took_over(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    """The copy may lack results that this process knows to be durable: no bookmark of it may move past them."""
+    other = opener()
+    assert workspace.claim("a.test") is not None
+    for each in (workspace, other):
+        each.flags()
+        each.session.era = "the one before"
+    drop(workspace, opener())
+    with pytest.raises(Fenced, match="another copy of the engine has taken over"):
+        workspace.flags()
+    with pytest.raises(Fenced, match="another copy"):
+        workspace.save_bookmarks([BookmarkMove("a.test", Bookmark(Cursor(9, 9)))])
+    drop(other, opener())
+    assert other.flags() == [], "it holds nothing"
+
+
 # -- the engine itself ---------------------------------------------------------------------------------------
 
 
@@ -255,3 +276,25 @@ def test_an_engine_that_is_away_is_a_sentence_for_who_does_not_wait(server: Post
         server.start()
     assert workspace.flags() == []
     workspace.close()
+
+
+def test_domains_whose_claim_was_made_but_not_answered_are_claimed_by_the_next_try(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    """Else this process would hold them and do nothing, and nobody else could."""
+    session = workspace.session
+    session.join()
+    tries = []
+
+    def cut_off(connection: Connection) -> dict[str, int]:
+        found = claim_domains(connection, session, session.join(), ["a.test", "b.test"])
+        tries.append(found)
+        if len(tries) == 1:
+            session.claimed.clear()  # as it is where the answer is lost
+            connection.close()
+            raise psycopg.OperationalError("the connection is lost")
+        return found
+
+    assert set(session.run(cut_off)) == {"a.test", "b.test"}
+    assert len(tries) == 2 and tries[1]["a.test"] > tries[0]["a.test"]
+    assert opener().claim("a.test") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from itertools import count
 
 from hypothesis import HealthCheck, given, settings
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawler.model.records import RunEvent, dump
+from crawler.net.hub import Hub
 from crawler.pace.decisions import Busy, EntryRequest, NotYet, Open
 from crawler.pace.gate_record import GateRecord, LedgerMark
+from crawler.workspace.clock import read_clock
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.gate_rows import Change
 from tests.crawler.pace.clocks import MS, Clock
@@ -101,6 +105,19 @@ def test_the_engine_refuses_what_is_too_early_by_its_own_clock(opener: EngineOpe
     assert gate.try_enter(WISH).admission == NotYet(here.now.mono_ns + 600 * MS)
 
 
+def test_what_an_entry_brings_up_to_date_is_kept_though_the_engine_refuses_the_entry(opener: EngineOpener) -> None:
+    """Else a request with a ledger entry counts as lost when the domain is taken over."""
+    engine, here = opener.clock(), Clock()
+    gate = opener().gate("a.test", here)
+    assert gate.try_enter(WISH).admission == Open(1)
+    gate.finish()
+    engine.pass_ms(400)
+    here.pass_ms(DELAY)
+    refused = gate.try_enter(WISH, adjust=lambda record: replace(record, ledgered=1))
+    assert refused.admission == NotYet(here.now.mono_ns + 600 * MS)
+    assert (gate.record.ledgered, opener().gate("a.test", here).read().ledgered) == (1, 1)
+
+
 def test_a_request_is_not_sent_if_the_answer_took_half_of_its_time(opener: EngineOpener) -> None:
     engine, here = opener.clock(), Clock()
     workspace = opener()
@@ -176,3 +193,80 @@ def test_ledger_entries_that_still_gather_are_not_counted_in_the_row(opener: Eng
     opener().gate("a.test", clock).update(1, lambda record: replace(record, pause_ms=5))
     assert gate.update(1, lambda record: record), "it writes the log first, and somebody else's change stays"
     assert (gate.read().ledgered, gate.read().pause_ms) == (2, 5)
+
+
+def in_a_greenlet(workspace: EngineWorkspace, work: Callable[[], None]) -> None:
+    """Do `work` as a fetcher's request loop does it. One that does not end in time is given up."""
+    hub, until = Hub(), time.monotonic() + 30
+    workspace.wait_in(hub)
+
+    def step(_: None) -> None:
+        work()
+        hub.stop()
+
+    waiting = [None]
+
+    def begin() -> float:
+        while waiting:
+            hub.spawn(step, waiting.pop())
+        if time.monotonic() > until:
+            hub.stop()
+        return 1.0
+
+    hub.run(begin)
+    hub.close()
+
+
+def test_nobody_waits_for_a_leave_and_who_uses_the_gate_next_finds_it_made(opener: EngineOpener) -> None:
+    workspace, seen = opener(), []
+    gate = workspace.gate("a.test", read_clock)
+
+    def visit() -> None:
+        assert gate.try_enter(WISH).admission == Open(1)
+        with workspace.session._using:  # nothing of this process reaches the engine
+            gate.finish()
+            seen.append(opener().gate("a.test", read_clock).read().is_in_flight)
+        seen.append(gate.read().is_in_flight)
+        seen.append(gate.try_enter(replace(WISH, delay_ms=0)).admission)
+        gate.finish()
+        gate.close()
+        seen.append(opener().gate("a.test", read_clock).read().is_in_flight)
+
+    in_a_greenlet(workspace, visit)
+    assert seen == [True, False, Open(2), False]
+
+
+def test_a_leave_on_its_way_when_the_connection_is_lost_is_made_on_the_next_one(opener: EngineOpener) -> None:
+    workspace, seen = opener(), []
+    assert workspace.claim("a.test")
+    gate = workspace.gate("a.test", read_clock)
+
+    def visit() -> None:
+        assert gate.try_enter(WISH).admission == Open(1)
+        with workspace.session._using:
+            gate.finish(is_ledgered=True)
+            assert workspace.session._connection is not None
+            workspace.session._connection.close()
+        record = gate.read()
+        seen.append((record.is_in_flight, record.sent, record.ledgered))
+
+    in_a_greenlet(workspace, visit)
+    assert seen == [(False, 1, 1)]
+
+
+def test_no_ledger_ends_a_request_before_it_ended_nor_after_the_rows_end(opener: EngineOpener) -> None:
+    """What is told of the spacing is never more than it was, nor so much less that an audit finds fault."""
+    gate = opener().gate("a.test", read_clock)
+    last_us = 0
+    for _ in range(30):
+        assert isinstance(gate.try_enter(replace(WISH, delay_ms=0)).admission, Open)
+        before = read_clock().mono_ns
+        gate.finish()
+        assert not gate.read().is_in_flight
+        row = gate._row
+        assert row is not None and row.ended_us is not None and row.own_end_us is not None
+        assert row.own_end_us <= row.ended_us
+        assert row.own_end_us >= gate._session.clock.engine_us(before) - 1
+        assert gate.span.start_ms + gate.span.elapsed_ms == row.own_end_us // 1000
+        assert last_us <= row.own_end_us
+        last_us = row.own_end_us
