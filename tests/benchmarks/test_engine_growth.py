@@ -46,6 +46,11 @@ def test_bytes_a_link_are_told_by_what_they_are_for() -> None:
     assert "| late against early | 2.00 | 0.50 | 1.14 |" in lines
 
 
+def test_a_part_of_the_benchmark_is_told_alone() -> None:
+    leases = {"count": 10, "claim": 1.0, "renew": 0.1, "release": 1.0}
+    assert report({"leases": leases}).strip() == "10 domains: claimed in 1.0 s, renewed in 100.0 ms, released in 1.0 s"
+
+
 @pytest.mark.parametrize(("share", "word"), [(0.71, ": met"), (0.69, "NOT MET")])
 def test_an_engine_that_is_too_slow_is_told(share: float, word: str) -> None:
     turn = {"name": "files", "pages": 10, "rate": 9.0, "cpu": 0.02, "engine_cpu": 0.01}

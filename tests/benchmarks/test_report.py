@@ -115,7 +115,7 @@ def test_the_report_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
             "machine": about,
             "quick": True,
             "real": figures() | {"wider": figures() | {"hosts": 400, "pages": 6_400, "pauses_s": 3.2}},
-            "made": figures() | {"revisit": revisit},
+            "made": figures() | {"revisit": revisit, "whole": revisit},
             "old": figures(),
             "digest": {"equal": True},
             "fairness": {"next to slow servers": case},

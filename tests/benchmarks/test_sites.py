@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.pipeline import disagreement
-from benchmarks.sites import SPREAD, Host, Layout, choose, find_documentation, lay_out, read_site, read_sites
+from benchmarks.sites import (
+    SPREAD,
+    Host,
+    Layout,
+    choose,
+    find_documentation,
+    lay_out,
+    lay_out_whole,
+    read_site,
+    read_sites,
+)
 from benchmarks.webserver import Seen, WebServer, find_nginx, read_line, serve_layout
 
 
@@ -43,6 +53,18 @@ def test_a_folder_with_too_few_pages_is_left_out(folder: Path) -> None:
     assert read_sites([folder], 6) == []
     assert len(read_sites([folder], 5)) == 1
     assert read_sites([folder / "nowhere"], 1) == []
+
+
+def test_a_whole_site_has_all_pages_and_large_folders_are_left_out(folder: Path) -> None:
+    layout = lay_out_whole([folder, folder / "b"], 3, 5)
+    assert [(host.root, len(host.pages)) for host in layout.hosts] == [
+        (folder / "b", 2),
+        (folder, 5),
+        (folder / "b", 2),
+    ]
+    assert {host.root for host in lay_out_whole([folder, folder / "b"], 3, 4).hosts} == {folder / "b"}
+    assert [len(host.pages) for host in lay_out_whole([folder], 1, 2).hosts] == [5], "the smallest, where all are large"
+    assert lay_out_whole([folder / "nowhere"], 3, 5).hosts == ()
 
 
 def test_documentation_is_found_by_pattern_and_once(folder: Path) -> None:

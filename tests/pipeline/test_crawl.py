@@ -31,7 +31,8 @@ from tests.crawler.demo.demo_states import MASKED, UNLINKED, expected_states
 from tests.pipeline.crawling import eventually, pages_done, prepared, rows, run, smaller_files, started
 from tests.places import ROOT
 from tests.postgres_server import own_server
-from tests.torture.machines import Terrain, play
+from tests.torture.machines import Terrain, check, only_quality, places, serve_on
+from tests.torture.run import kill
 
 MORE_ROOM = "\n[spool]\nmax-backlog = 99999\n"
 pytestmark = pytest.mark.xdist_group("crawl")  # one after the other: each wants both cores
@@ -376,15 +377,58 @@ def test_a_fetcher_that_cannot_write_its_results_stops_with_a_sentence_and_ackno
     assert parts(tmp_path / "sumi-ripple.db") == parts(ample / "sumi-ripple.db")
 
 
-@pytest.mark.skipif("SUMI_TEST_MACHINES" not in os.environ, reason="a minute long; SUMI_TEST_MACHINES=1 asks for it")
-def test_machines_on_an_engine_that_crashes_end_in_the_map_of_files(
-    served: Served, ample: Path, tmp_path: Path
+def test_machines_that_are_killed_and_cut_off_and_an_engine_that_crashes_end_in_the_map_of_files(
+    served: Served, tmp_path: Path
 ) -> None:
-    """`make torture ENGINE=postgresql`, in short: the engine and a stage die."""
-    with own_server() as server:
-        terrain = Terrain(tmp_path, served, server, random.Random(1), size=2, workers=1)
-        play(terrain, ["engine", "stage"], 0.5, digest(ample / "sumi-ripple.db"))
-    assert sum(terrain.done.values()) == 2
+    """`make torture ENGINE=postgresql`, in short: what happens next waits for what happened before."""
+    calm = prepared(tmp_path / "calm", served, max_domain_requests=2000)
+    calm.write_text(only_quality(calm.read_text(), ("tea-almanac.test",)))
+    told: list[str] = []
+
+    def story(terrain: Terrain) -> Iterator[None]:
+        """Two machines have a fetcher each, the first has the scheduler and the ingest."""
+        while not (held := holders_of_the_first(terrain)):
+            yield
+        cut_off = next(name for name in ("machine-2", "machine-3") if set(held) & set(terrain.holders_on(name)))
+        other = "machine-2" if cut_off == "machine-3" else "machine-3"
+        terrain.networks.cut(cut_off)
+        told.append("cut off")
+        while not (killed := terrain.holders_on(other)):
+            yield
+        for process in terrain.machines[other]:
+            for stage in process.stages():
+                kill(stage)
+        told.append("killed")
+        while not terrain.have_nothing_left(held + killed):
+            yield
+        told.append("taken over")
+        terrain.networks.heal(cut_off)
+        terrain.server.crash()
+        terrain.server.start()
+        told.append("crashed")
+
+    with (
+        places(tmp_path) as (networks, authority, certificate),
+        started("crawl", calm, "-q", cwd=calm.parent) as undisturbed,
+        serve_on(networks, tmp_path / "web") as web,
+        own_server(is_durable=False, certificate=certificate, host=networks.host("engine")) as server,
+    ):
+        terrain = Terrain(tmp_path, web, server, networks, random.Random(1), authority, workers=1, lease=5)
+        fetching = ["machine-2", "machine-3"]
+        terrain.set_up(fetching=fetching, ingesting=["machine-1"], only=("tea-almanac.test",))
+        terrain.crawl(story(terrain))
+        output, _ = undisturbed.communicate(timeout=60)
+        assert undisturbed.returncode == 0, output
+        check(terrain, digest(calm.parent / "sumi-ripple.db"), 0)
+    assert told == ["cut off", "killed", "taken over", "crashed"]
+
+
+def holders_of_the_first(terrain: Terrain) -> list[int]:
+    """Who has the domain that the run begins with, and asked it: it will not be done in a moment."""
+    rows = terrain.watch.session.execute(
+        "SELECT holder FROM gates WHERE domain = 'tea-almanac.test' AND holder IS NOT NULL AND entered_us IS NOT NULL"
+    )
+    return [number for (number,) in rows]
 
 
 def test_a_crawl_in_one_process_is_interrupted_and_a_python_call_brings_it_to_the_same_map(
