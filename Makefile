@@ -78,7 +78,7 @@ lint: $(STAMP) ## ruff and mypy
 
 bench: $(STAMP) ## measure real pages against a bare loop and Scrapy (QUICK=1 two minutes; SITES=dir,dir; ENGINE=postgresql)
 ifeq ($(ENGINE),postgresql)
-	@$(BIN)/python -m benchmarks.engine $(if $(QUICK),--quick)
+	@$(BIN)/python -m benchmarks.engine $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 else
 	@$(PIP) install -r requirements/bench.txt
 	@$(BIN)/python -m benchmarks.pipeline $(if $(QUICK),--quick) $(if $(SITES),--sites "$(SITES)") \
@@ -97,7 +97,7 @@ bench-reading: $(STAMP) ## measure what reading a page costs, step by step (SITE
 bench-web: $(STAMP) ## measure the web face with 20 clients on a map of 3 million pages (QUICK=1: 100,000; CRAWL=1)
 	@$(BIN)/python -m benchmarks.web_load $(if $(QUICK),--pages 100000 --domains 3000 --seconds 15 --idle 10) $(if $(CRAWL),--crawl)
 
-torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1, RELOADS=1, REVISITS=1; ENGINE=postgresql)
+torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1, RELOADS=1, REVISITS=1; ENGINE=postgresql: machines, SEED=7)
 ifeq ($(ENGINE),postgresql)
 	@$(BIN)/python -m tests.torture.machines $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
 else

@@ -118,6 +118,14 @@ def closed_lists(layout: Layout) -> str:
     return lists
 
 
+def open_lists(layout: Layout) -> str:
+    """Every host is quality, its front page is its seed, and its HTML is followed wherever it links to."""
+    return "[traps]\nmax-similar-paths = 0\n" + "".join(
+        f"[[quality]]\ndomain = \"{host.name}\"\nseeds = {_toml_list(host.urls()[:1])}\nallow = ['\\.html$']\n"
+        for host in layout.hosts
+    )
+
+
 def patterns_of(keys: list[str]) -> list[str]:
     """Few expressions that match these keys and no others: one for each key would cost more than the pages."""
     found: list[str] = []

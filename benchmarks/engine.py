@@ -3,6 +3,8 @@
 Real pages on many hosts, by turns: with files, and with the engine under 2, 4 and 8 fetchers. Told are pages a second,
 CPU a page of the crawl and of the engine, and what 10,000 leased domains take: to claim, to renew, to release. Then a
 map is grown in the engine, to 3 million pages (`benchmarks/engine_growth.py`).
+
+    python -m benchmarks.engine [--quick] [--only crawls,leases,growth] [--fetchers 2,4,8]
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from benchmarks.engine_growth import QUICK, Size, growth_lines, measure_growth
 from benchmarks.measure import ROOT, StageWatch, Steps, family_seconds, machine, reporting
 from benchmarks.sites import SPREAD, find_documentation, lay_out, read_sites
 from benchmarks.webserver import WebServer, find_nginx, serve_layout
+from crawler.fetch.claims import CLAIMED_TOGETHER
+from crawler.workspace.door import Claim
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from tests.postgres_server import PostgresServer, own_server
 
+SECTIONS = ("crawls", "leases", "growth")
 LEAST_SHARE = 0.7  # of the pages a second with files, on one machine
 LEASED = 10_000  # and 1,000 where it is to be quick
 
@@ -111,75 +116,106 @@ def lease_many(folder: Path, engine: PostgresServer, count: int) -> dict[str, fl
     sumi("engine", "init", str(config))
     workspace = EngineWorkspace(folder / "workspace", engine.url("bench_leases"))
     started = time.monotonic()
-    claims = [workspace.claim(f"d{number}.test") for number in range(count)]
+    names = [f"d{number}.test" for number in range(count)]
+    claims: list[Claim] = []
+    for start in range(0, count, CLAIMED_TOGETHER):  # as a fetcher claims them
+        claims += workspace.claim_all(names[start : start + CLAIMED_TOGETHER]).values()
     claimed = time.monotonic()
     workspace.session.run(workspace.session.renew)
     renewed = time.monotonic()
-    for claim in claims:
-        assert claim is not None
-        claim.release()
+    workspace.release_all(claims)
     released = time.monotonic()
     workspace.close()
     return {"count": count, "claim": claimed - started, "renew": renewed - claimed, "release": released - renewed}
 
 
-def measure(folder: Path, hosts: int, pages: int, figures: dict[str, Any], steps: Steps) -> None:
+def measure(folder: Path, sections: set[str], fetchers: list[int], figures: dict[str, Any], steps: Steps) -> None:
+    is_quick = figures["quick"]
+    with own_server(is_small=False) as engine:
+        if "crawls" in sections:
+            hosts, pages = (60, 8) if is_quick else (200, 31)
+            figures |= crawl_by_turns(folder, hosts, pages, fetchers, engine, steps)
+        if "leases" in sections:
+            count = LEASED // 10 if is_quick else LEASED
+            steps.say(f"{count:,} domains leased")
+            figures["leases"] = lease_many(folder / "leases", engine, count)
+        if "growth" in sections:
+            figures["growth"] = measure_growth(QUICK if is_quick else Size(), folder / "growth", engine, steps)
+
+
+def crawl_by_turns(
+    folder: Path, hosts: int, pages: int, fetchers: list[int], engine: PostgresServer, steps: Steps
+) -> dict[str, Any]:
+    """With files before and after the first crawl with the engine; then with the engine under more fetchers."""
     roots = find_documentation() or write_sites(folder / "drawn", 1 + (pages - 1) * SPREAD)
     layout = lay_out(read_sites(roots, pages), hosts, pages)
-    lists, options = layout_lists(layout), layout_options(layout, open_pages=20, workers=2)
+    first, *more = fetchers
+    lists, options = layout_lists(layout), layout_options(layout, open_pages=20, workers=first)
     turns: list[Turn] = []
-    with serve_layout(layout, folder / "server", nginx=find_nginx()) as server, own_server() as engine:
+    with serve_layout(layout, folder / "server", nginx=find_nginx()) as server:
         for name, workers, has_engine in (
-            ("files, 2 fetchers", 2, False),
-            ("engine, 2 fetchers", 2, True),
-            ("files again, 2 fetchers", 2, False),
-            ("engine, 4 fetchers", 4, True),
-            ("engine, 8 fetchers", 8, True),
+            (f"files, {first} fetchers", first, False),
+            (f"engine, {first} fetchers", first, True),
+            (f"files again, {first} fetchers", first, False),
+            *((f"engine, {count} fetchers", count, True) for count in more),
         ):
             steps.say(name)
             place = folder / name.replace(" ", "-").replace(",", "")
             one = replace(options, workers=workers)
             turns.append(crawl_once(name, place, server, lists, one, engine if has_engine else None))
             steps.say(f"  {turns[-1].rate:,.0f} pages/s")
-        count = LEASED // 10 if figures["quick"] else LEASED
-        steps.say(f"{count:,} domains leased")
-        figures["leases"] = lease_many(folder / "leases", engine, count)
-        figures["growth"] = measure_growth(QUICK if figures["quick"] else Size(), folder / "growth", engine, steps)
-    figures["turns"] = [asdict(turn) | {"rate": turn.rate} for turn in turns]
-    figures["share"] = turns[1].rate / ((turns[0].rate + turns[2].rate) / 2)
-    figures["same_map"] = len({turn.digest for turn in turns}) == 1
+    return {
+        "turns": [asdict(turn) | {"rate": turn.rate} for turn in turns],
+        "share": turns[1].rate / ((turns[0].rate + turns[2].rate) / 2),
+        "same_map": len({turn.digest for turn in turns}) == 1,
+    }
 
 
 def report(figures: dict[str, Any]) -> str:
+    parts = crawl_lines(figures) if "turns" in figures else []
+    if "leases" in figures:
+        leases = figures["leases"]
+        parts += [
+            "",
+            f"{leases['count']:,.0f} domains: claimed in {leases['claim']:.1f} s, "
+            f"renewed in {leases['renew'] * 1000:.1f} ms, "
+            f"released in {leases['release']:.1f} s",
+        ]
+    if "growth" in figures:
+        parts += ["", *growth_lines(figures["growth"])]
+    return "\n".join(parts) + "\n"
+
+
+def crawl_lines(figures: dict[str, Any]) -> list[str]:
     rows = ["| crawl | pages/s | CPU a page, ms | the engine's, ms |", "|---|---|---|---|"]
     for turn in figures["turns"]:
         each = 1000 / max(turn["pages"], 1)
         own, engine = turn["cpu"] * each, turn["engine_cpu"] * each
         rows.append(f"| {turn['name']} | {turn['rate']:,.0f} | {own:.2f} | {engine:.2f} |")
-    leases = figures["leases"]
     verdict = "met" if figures["share"] >= LEAST_SHARE else "NOT MET"
-    rows += [
+    return [
+        *rows,
         "",
-        f"engine against files, 2 fetchers: {figures['share']:.2f} (at least {LEAST_SHARE}: {verdict}); "
+        f"engine against files, the same fetchers: {figures['share']:.2f} (at least {LEAST_SHARE}: {verdict}); "
         f"maps {'the same' if figures['same_map'] else 'DIFFERENT'}",
-        f"{leases['count']:,.0f} domains: claimed in {leases['claim']:.1f} s, "
-        f"renewed in {leases['renew'] * 1000:.1f} ms, "
-        f"released in {leases['release']:.1f} s",
-        "",
-        *growth_lines(figures["growth"]),
     ]
-    return "\n".join(rows) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--keep", type=Path, help="keep the crawls' folders here")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, comma-separated")
+    parser.add_argument("--fetchers", default="2,4,8", help="of the crawls, comma-separated: the first with files too")
     options = parser.parse_args()
+    sections = set(options.only.split(","))
+    if unknown := sections - {*SECTIONS}:
+        parser.error(f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    fetchers = [int(count) for count in options.fetchers.split(",")]
     figures: dict[str, Any] = {"machine": machine(), "quick": options.quick, "load": os.getloadavg()[0]}
     with reporting("engine", figures, lambda found: print(report(found)), options.keep) as folder:
-        measure(folder, *((60, 8) if options.quick else (200, 31)), figures, Steps())
-    return 0 if figures["same_map"] else 1
+        measure(folder, sections, fetchers, figures, Steps())
+    return 0 if figures.get("same_map", True) else 1
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 Three terrains: `real`, documentation that is on the machine; `made`, drawn from a seed and made like it; `old`, the
 even terrain of earlier figures. Prints a table against the targets and where a page's CPU goes, and keeps the
-figures as JSON in benchmarks/results/. Under twelve minutes; about two with --quick. Exits with 1 if the crawl, the
-loop or Scrapy did not fetch exactly the pages listed.
+figures as JSON in benchmarks/results/. Twelve minutes, and four for whole sites; two with --quick. Exits with 1 if the
+crawl, the loop or Scrapy did not fetch exactly the pages listed.
 """
 
 from __future__ import annotations
@@ -34,18 +34,21 @@ from benchmarks.crawls import (
     digest_of,
     layout_lists,
     layout_options,
+    open_lists,
     replay,
     terrain_lists,
 )
 from benchmarks.docs_terrain import write_sites
 from benchmarks.measure import ROOT, Steps, machine, reporting
 from benchmarks.report import report
-from benchmarks.sites import ADVICE, SPREAD, SUFFIX, Layout, find_documentation, lay_out, read_sites
+from benchmarks.sites import ADVICE, SPREAD, SUFFIX, Layout, find_documentation, lay_out, lay_out_whole, read_sites
 from benchmarks.terrain import HUB, ScaledTerrain, Shape, host_of
 from benchmarks.webserver import WebServer, find_nginx, serve, serve_layout
 
 SECTIONS = ("real", "made", "old", "fairness", "digest")
 Crawl = Callable[[Path], CrawlFigures]
+_LARGEST_WHOLE = 600  # pages of a whole site: with two pauses of 100 ms each, its visit takes two minutes
+_SPARE = 20  # requests that a revisited host has left over: the visit must not end with its budget
 _DRAWN = 121  # pages of a drawn site at least; fewer would be mostly giants
 
 
@@ -59,6 +62,7 @@ class Plan:
     rounds: int = 2  # of the pipeline, with the bare loop before, between and after them
     made_rounds: int = 1
     peer_pages: int = 1_550
+    whole: int = 20  # hosts with a whole site each, visited and visited again; 0: none
     old: Shape = Shape(sites=400, pages=40)  # noqa: RUF009
     old_peer_seconds: float = 25.0
     fair_sites: int = 60
@@ -69,6 +73,7 @@ QUICK = Plan(
     pages=10,
     rounds=1,
     peer_pages=310,
+    whole=0,
     old=Shape(sites=150, pages=20),
     old_peer_seconds=8.0,
     fair_sites=30,
@@ -145,6 +150,8 @@ def measure(setting: Setting, folder: Path, steps: Steps, figures: dict[str, Any
             bench = Bench(setting, folder / "real", steps, figures["mistakes"])
             figures["real"] = bench.layout(list(setting.roots), plan.rounds, ("usual", "lean"))
             figures["real"]["wider"] = bench.wider(list(setting.roots))
+            if plan.whole and setting.nginx:
+                figures["real"]["whole"] = bench.whole(list(setting.roots))
     if "made" in setting.sections:
         steps.say("Drawing a terrain like documentation")
         roots = write_sites(folder / "drawn", max(_DRAWN, 1 + (plan.pages - 1) * SPREAD))
@@ -200,7 +207,7 @@ class Bench:
                 self._agree(one, layout, f"the pipeline with the store in {self._folder.name}")
             found["store"] = summary_of(keeping)
             if server.name == "nginx":  # the own server has no validators
-                found["revisit"] = self._revisit(server, closed_lists(layout), replace(options, keeps_html=True))
+                found["revisit"] = self._revisit("revisited", server, closed_lists(layout), options)
             for one in runs:
                 self._agree(one, layout, f"the pipeline in {self._folder.name}")
             found["pipeline"] = summary_of(runs)
@@ -232,6 +239,15 @@ class Bench:
             "loop": loop,
             "pipeline": summary_of(runs),
         }
+
+    def whole(self, roots: list[Path]) -> dict[str, Any]:
+        """Whole sites, visited and visited again: all pages that they link to are there, and are visited."""
+        layout = lay_out_whole(roots, self._setting.plan.whole, _LARGEST_WHOLE)
+        self._steps.say(f"Whole sites on {len(layout.hosts)} hosts, {len(layout.urls()):,} pages")
+        options = layout_options(layout, open_pages=self._setting.open_pages, workers=self._setting.workers)
+        with serve_layout(layout, self._folder / "whole-server", nginx=self._setting.nginx) as server:
+            found = self._revisit("whole", server, open_lists(layout), options)
+        return found | {"hosts": len(layout.hosts), "sites": sorted({str(host.root) for host in layout.hosts})}
 
     def terrain(self, shape: Shape) -> dict[str, Any]:
         """The old terrain: found from a hub, pages as even as a generator makes them."""
@@ -278,19 +294,20 @@ class Bench:
                 self._steps.say(f"  {keeping[-1].seconds:.1f} s, {keeping[-1].rate:.0f} pages/s")
         return runs, loops_of(loops), keeping
 
-    def _revisit(self, server: WebServer, lists: str, options: CrawlOptions) -> dict[str, Any]:
-        """A crawl with the store, and its next run: nothing has changed since."""
+    def _revisit(self, name: str, server: WebServer, lists: str, options: CrawlOptions) -> dict[str, Any]:
+        """A crawl with the store, and its next run: nothing has changed since. Both have requests to spare."""
+        options = replace(options, keeps_html=True, max_domain_requests=options.max_domain_requests + _SPARE)
         self._steps.say("A crawl with the store, and its next run: nothing has changed")
-        first = crawl(self._folder / "revisited", server, lists, options)
+        first = crawl(self._folder / name, server, lists, options)
         since = time.time()
-        again = crawl(self._folder / "revisited", server, lists, options)
+        again = crawl(self._folder / name, server, lists, options)
         answers = Counter(
             each.status for each in server.seen(since) if each.method == "GET" and each.path != "robots.txt"
         )
         self._steps.say(f"  {again.seconds:.1f} s, {answers[304]:,} pages confirmed, {answers[200]:,} sent again")
         if again.pages != first.pages or answers[304] < 0.9 * first.pages:
             words = f"{again.pages:,} of {first.pages:,} pages, {answers[304]:,} confirmed"
-            self._mistakes.append(f"the revisit in {self._folder.name}: {words}")
+            self._mistakes.append(f"the revisit in {self._folder.name}/{name}: {words}")
         visit = summary_of([first])
         costs = {"visit_ms": visit["cpu_ms_total"], "visit_stages_ms": visit["cpu_ms"]}
         return summary_of([again]) | costs | {"confirmed": answers[304], "sent_again": answers[200]}

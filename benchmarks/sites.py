@@ -119,6 +119,23 @@ def read_sites(roots: Iterable[Path], pages: int) -> list[Site]:
     return [site for site in sites if len(site.pages) >= pages]
 
 
+def lay_out_whole(roots: Iterable[Path], hosts: int, most: int) -> Layout:
+    """Whole sites: each host has every page of its folder. Folders with more pages than `most` are left out; if all
+    have, the smallest is taken.
+    """
+    sizes = {root: sum(path.is_file() for path in root.rglob("*.html")) for root in roots}  # to walk one takes longer
+    roots = sorted((root for root, size in sizes.items() if size), key=sizes.__getitem__)
+    chosen = [read_site(root, sizes[root]) for root in roots if sizes[root] <= most or root is roots[0]]
+    if not chosen:
+        return Layout(())
+    return Layout(
+        tuple(
+            Host(f"w{number}{SUFFIX}", site.root, site.pages)
+            for number, site in ((number, chosen[number % len(chosen)]) for number in range(hosts))
+        )
+    )
+
+
 def lay_out(sites: list[Site], hosts: int, pages: int) -> Layout:
     """Deal the sites out to hosts in turn, each with `pages` pages of its site."""
     return Layout(
