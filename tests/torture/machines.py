@@ -285,7 +285,7 @@ class Terrain:
         return [number for number, name, pid in rows if (name, pid) in known]
 
     def have_nothing_left(self, holders: list[int]) -> bool:
-        """Has everything been taken from these? One that held nothing when it died is never fenced: nobody asks for it."""
+        """Has everything been taken from these? One that held nothing is never fenced: nobody asks for it."""
         found = self.watch.session.execute("SELECT FROM gates WHERE holder = ANY(%s)", (holders,))
         return not found
 
