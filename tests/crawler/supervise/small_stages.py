@@ -46,6 +46,7 @@ def work_until_told(root: Path, name: str, drain: object = None) -> int:
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
     signal.signal(signal.SIGINT, lambda number, frame: note(root, f"{name} heard SIGINT"))
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup make test` hands down that it is ignored
     note(root, f"{name} started")
     while not told:
         time.sleep(0.01)
