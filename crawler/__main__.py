@@ -7,11 +7,14 @@ import sys
 
 def main() -> None:
     """Run the command line; ends the process."""
-    from crawler.cli.early_start import begin_early
+    from crawler.cli.early_start import begin_early, ctrl_c_ends_at_once, open_standard_streams
 
-    begin_early(sys.argv[1:])
-    from crawler.cli.app import run
+    open_standard_streams()
+    with ctrl_c_ends_at_once():
+        begin_early(sys.argv[1:])
+        from crawler.cli.app import built, run
 
+        built()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -7,7 +7,7 @@
     history_commands   runs, diff: look back over the runs
     curator_commands   candidates, accept, reject, stub: decide on domains
     control_commands   status, pause, resume, stop
-    early_start        the first step of a crawl, before all this is loaded
+    early_start        the first steps of a command, before all this is loaded
     options            arguments and options that commands share
     help_format        the default command and the layout of the help
 

@@ -210,7 +210,7 @@ _command(
 def run(arguments: Sequence[str]) -> int:
     """Run a command; returns the exit code. An error that the user can fix is one sentence on standard error."""
     try:
-        _built()(list(arguments), prog_name="sumi-ripple")
+        built()(list(arguments), prog_name="sumi-ripple")
     except SystemExit as end:
         return _code(end.code)
     except (SumiError, OSError) as problem:
@@ -219,7 +219,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @cache
-def _built() -> Callable[..., object]:
+def built() -> Callable[..., object]:
     """The commands as click knows them. Building them takes 35 ms; those who run several commands pay once."""
     return typer.main.get_command(app)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawler.cli.early_start import begin_to_start
+from crawler.cli.early_start import begin_to_start, ctrl_c_ends_at_once
 from crawler.cli.map_commands import asked_map, write_summary_of
 from crawler.cli.options import (
     ConfigArgument,
@@ -75,9 +75,10 @@ def crawl(
         raise UsageError("--unified contradicts --workers: one process does it all")
     if not (dry_run or stats or export_summary or unified):
         begin_to_start()
-    loaded = load_config(config, workspace, workers)
-    if not (stats or export_summary):
-        _require_usable(loaded)
+    with ctrl_c_ends_at_once():
+        loaded = load_config(config, workspace, workers)
+        if not (stats or export_summary):
+            _require_usable(loaded)
     if dry_run:
         _show_dry_run(loaded)
     elif stats:
@@ -123,9 +124,10 @@ def _crawl(
     """Crawl with the user's config, or with the demo's, which needs no warnings."""
     import logging
 
-    from crawler.config.warnings import warnings
-    from crawler.supervise.crawl import Verbosity, in_one_process
-    from crawler.supervise.crawl import crawl as run_crawl
+    with ctrl_c_ends_at_once():
+        from crawler.config.warnings import warnings
+        from crawler.supervise.crawl import Verbosity, in_one_process
+        from crawler.supervise.crawl import crawl as run_crawl
 
     log_to_stderr(verbose, quiet)
     log = logging.getLogger("sumi.crawl")
@@ -211,9 +213,10 @@ def demo(
 @contextmanager
 def _served_demo_at(workspace: Path | None) -> Iterator[tuple[Served, Path, Path]]:
     """The demo's sites, its config and its workspace, while they are served."""
-    from crawler.demo.demo_config import write_demo_config
-    from crawler.demo.server import serve_terrain
-    from crawler.demo.terrain import demo_terrain
+    with ctrl_c_ends_at_once():
+        from crawler.demo.demo_config import write_demo_config
+        from crawler.demo.server import serve_terrain
+        from crawler.demo.terrain import demo_terrain
 
     folder = (workspace or Path("workspace")) / "demo"
     try:

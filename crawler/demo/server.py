@@ -427,8 +427,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.until_stdin_closes:
         server.stop_when_readable(sys.stdin.fileno())
     facts = asdict(Served(os.getpid(), server.port, server.closed_port, ca_path, log_path, options.address))
-    sys.stdout.buffer.write(orjson.dumps(facts, default=str) + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        os.write(sys.stdout.fileno(), orjson.dumps(facts, default=str) + b"\n")
+    except BrokenPipeError:  # whoever started this is gone
+        return 0
     server.run()
     return 0
 

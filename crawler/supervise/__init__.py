@@ -14,7 +14,7 @@
     suspension     Ctrl-Z: paused stages, and the flag that is removed afterwards
     progress       has a stage done anything since it last died? are results left to apply?
     stage_process  one stage's process: its start, its log lines, its exit code
-    fork_server    the process that stages are forked from
+    fork_server    the process that stages are forked from; forked_folder removes what it leaves, if nobody else can
 
 The stages talk to each other through the workspace, never to the supervisor.
 """

@@ -10,18 +10,21 @@ loaded its options.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver, resource_tracker
+from multiprocessing import forkserver, resource_tracker, util
 
 _MODULES = [
+    "crawler.supervise.forked_folder",  # first: the supervisor may be killed while the others are imported
     *("crawler.supervise.stage_process", "crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"),
     *("crawler.workspace.files.file_workspace", "ingest.sqlite.sqlite_engine"),  # chosen by the config, nearly always
     "crawler.supervise.forked_memory",  # last
 ]
 # Blocked in the fork server, and in a stage until it has left the terminal's foreground.
 BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+FOLDER = "SUMI_RIPPLE_FORK_FOLDER"  # a variable of the fork server's environment: the folder of its socket
 
 
 def start_fork_server() -> None:
@@ -31,8 +34,10 @@ def start_fork_server() -> None:
     """
     multiprocessing.set_forkserver_preload(_MODULES)
     resource_tracker.ensure_running()  # not below: it lets SIGINT and SIGTERM through once its process has started
+    os.environ[FOLDER] = util.get_temp_dir()
     with signals_blocked():
         forkserver.ensure_running()
+    del os.environ[FOLDER]
 
 
 @contextmanager

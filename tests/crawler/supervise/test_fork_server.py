@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+from tests.waiting import is_readable
 
 
 def _told(code: str) -> str:
@@ -42,3 +46,24 @@ def test_what_the_fork_server_imports_is_there() -> None:
         "[import_module(name) for name in server._MODULES]; print(len(server._MODULES))"
     )
     assert int(_told(code)) > 0
+
+
+def test_a_killed_supervisor_leaves_no_folder_among_the_temporary_files(tmp_path: Path) -> None:
+    """The fork server ends by itself then, and removes it: here it has not even imported its modules yet."""
+    code = (
+        "import sys; from crawler.supervise.fork_server import start_fork_server; start_fork_server();"
+        "print(flush=True); sys.stdin.read()"
+    )
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()
+        assert list(tmp_path.glob("*/listener-*"))
+        supervisor.kill()
+        assert is_readable(supervisor.stdout, 30)  # its end: the fork server had it, too
+    assert not list(tmp_path.iterdir())
