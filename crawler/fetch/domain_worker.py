@@ -19,7 +19,7 @@ from crawler.fetch.journal import Journal, JournalClosed
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.fetch.outlook import Outlook
 from crawler.fetch.parse_memory import ParseMemory
-from crawler.fetch.reading_code import print_of_reading
+from crawler.fetch.reading_code import READING_CODE
 from crawler.fetch.robots_cache import RobotsCache
 from crawler.fetch.visit_in_progress import VisitInProgress
 from crawler.model.messages import LOCAL_SHORTAGE, BodyWanted, PageNote, Pause, Request, Response, StoredPage
@@ -103,7 +103,7 @@ class DomainWorker:
         self._memory = memory
         self._activity = activity
         self._blobs = blobs
-        self._reading_code = b"" if blobs is None else print_of_reading()
+        self._reading_code = b"" if blobs is None else READING_CODE
         self._damaged: set[str] = set()  # hashes of blobs that are to be written anew
         self._asked_as = hash64(f"{config.user_agent.header}\n{ACCEPT}\n{ACCEPT_ENCODING}") & 0xFFFFFFFF
         self._outlook = outlook or Outlook(control.workspace, config.resilience.suspicion, is_supervised=False)

@@ -1,6 +1,7 @@
 """A print of the code that reads pages: what was noted by other code is not believed.
 
-It is taken of the files themselves, so nobody has to remember a number when the code changes.
+It is taken of the files themselves, so nobody has to remember a number when the code changes. And when they are
+imported: a fetcher may be started while a newer version is being installed over the one that it was forked with.
 """
 
 from __future__ import annotations
@@ -42,3 +43,6 @@ def _content(path: str | None) -> bytes:
     if path is None:
         raise FileNotFoundError
     return Path(path).read_bytes()
+
+
+READING_CODE = print_of_reading()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from crawler.fetch import reading_code
 from crawler.fetch.reading_code import MODULES, print_of_reading
 from tests.test_house import MODULES as ALL
-from tests.test_house import imports
+from tests.test_house import ROOT, imports
 
 
 def test_every_module_that_reading_a_page_comes_to_is_in_the_print() -> None:
@@ -35,3 +38,15 @@ def test_another_file_gives_another_print(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_files_there_is_no_print(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(reading_code, "_content", lambda path: (tmp_path / "none").read_bytes())
     assert print_of_reading() == b""
+
+
+def test_the_print_is_that_of_the_code_in_memory_whatever_is_installed_over_it(tmp_path: Path) -> None:
+    """The fork server imports it once; a fetcher that is started an hour later has that code."""
+    shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "from pathlib import Path; from crawler.fetch import domain_worker, reading_code as code;"
+        "from crawler.visit import simhash; path = Path(simhash.__file__); before = code.print_of_reading();"
+        "path.write_bytes(path.read_bytes() + b'#'); assert path.is_relative_to(Path.cwd());"
+        "assert domain_worker.READING_CODE == before != code.print_of_reading()"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
