@@ -5,7 +5,8 @@ cheapest. But in the last seconds of a crawl little is added any more, and the i
 one index after the other, of those that an added row joins and a changed one seldom touches.
 
 Only in small maps: in a large one an index takes seconds, in which no result is applied, and its upkeep is dearer. If
-a map goes on growing after all, the indexes are dropped again.
+it was not the end, and the map goes on growing, the indexes are dropped again. At the end they stay, although the last
+results bring many pages, too: to drop them and to make them once more is what the user would wait for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ingest.writing.store import Store
 MOST_PAGES = 300_000  # of the map; an index over so many takes a quarter of a second
 MOST_LINKS = 1_000_000  # that the run has seen
 _SECONDS = 2.5  # that the run may last, at most, when the first index is made
-_GROWING = 1.25  # times the pages that there were then: it was not the end
+_GROWING = 1.25  # times the pages that there were then, and the end is not near: it was not the end
+_GROWING_AT_END = 2.0  # … and so many times, though it seems near: it has seemed so for long
 
 
 class WorkAhead:
@@ -37,7 +39,8 @@ class WorkAhead:
         if run != self._run:
             self._run, self._is_over, self._pages = run, False, 0
         self._store.nears_end = self._is_near_end(now)
-        if self._pages and self._known_pages() > self._pages * _GROWING:
+        growing = _GROWING_AT_END if self._store.nears_end else _GROWING
+        if self._pages and self._known_pages() > self._pages * growing:
             self._store.drop_indexes_ahead()
             self._pages = 0
             self._is_over = True

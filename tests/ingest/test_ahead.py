@@ -69,21 +69,30 @@ def test_none_is_made_in_a_map_that_is_not_small(rules: Config, monkeypatch: pyt
     ingest.shutdown()
 
 
-def test_results_that_come_after_all_are_applied_and_a_map_that_grows_drops_the_indexes(
-    rules: Config, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("is_near", "growing", "stays"), [(True, 9.0, True), (True, 1.25, False), (False, 9.0, False)])
+def test_results_that_come_after_all_are_applied_and_a_map_that_grows_on_drops_the_indexes(
+    rules: Config, monkeypatch: pytest.MonkeyPatch, is_near: bool, growing: float, stays: bool
 ) -> None:
     monkeypatch.setattr(ahead, "_SECONDS", 1e9)  # the end seems near
+    monkeypatch.setattr(ahead, "_GROWING_AT_END", growing)
     write(rules, "scheduler", begun())
     write(rules, "fetcher-01", results()[:1])
     ingest = start(rules)
     read_all(ingest)
     make_all(ingest)
     assert indexes(rules) == set(INDEXES_AHEAD)
-    write(rules, "fetcher-02", results()[1:])
+    known = ingest.store.counts["known"]
+    monkeypatch.setattr(ahead, "_SECONDS", 1e9 if is_near else -1)
+    write(rules, "fetcher-02", results()[1:3])
     read_all(ingest)
-    assert not indexes(rules)
+    assert ingest.store.counts["frontier"], "else the end is near, whatever the seconds are"
+    assert known * 1.25 < ingest.store.counts["known"] < known * 9
+    assert indexes(rules) == (set(INDEXES_AHEAD) if stays else set())
     assert not ingest.ahead.step(time.monotonic()), "not again in this run"
+    write(rules, "fetcher-03", [*results()[3:], RunEvent(1, LATER, "finished")])
+    read_all(ingest)
     ingest.shutdown()
+    assert indexes(rules) == {*READING_INDEXES, *READING_VIEWS}
     assert read_database(rules.output.database_path) == read_plainly(web(), 2)
 
 
