@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from crawler.database.reader import MapReader, open_map
 from crawler.model.map_place import MapPlace
@@ -15,7 +15,7 @@ from reporter.figures import TOP, Figures, FixableLink
 from reporter.near_duplicates import near_groups
 from reporter.queries import broken_links, domain_links, fact_rows, overview, page_rule_rows
 from reporter.queries.one_page import urls_of
-from reporter.queries.rejections import rejected_pages, rejected_though_crawled, rejections
+from reporter.queries.rejections import Rejections, rejected_pages, rejections
 from reporter.queries.rows import BrokenLink, DomainRow
 from reporter.queries.seeds import seed_rows
 from reporter.queries.unlinked_pages import guessed_forms, unlinked_pages
@@ -42,10 +42,12 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_un
     domains = overview.domains(reader)
     pages = counting.page_figures(overview.page_counts(reader, row.id), domains, row.id)
     links = overview.links_in_run(reader, row.id, is_only_run)
+    reasons = rejections(reader, row.id)
+    rejected = sum(reason.crawled for reason in reasons)
     seeds = seed_rows(reader)
     answer = Figures(
         run=counting.run_figures(row),
-        overall=counting.overall(pages, links, overview.pages_in_all(reader), rejected_though_crawled(reader, row.id)),
+        overall=counting.overall(pages, links, overview.pages_in_all(reader), rejected),
         states=pages.states,
         depths=pages.depths,
         domains=pages.domains,
@@ -66,7 +68,7 @@ def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_un
         seeds_waiting=sum(seed.state in WAITING for seed in seeds),
         failed_seeds=counting.failed_seeds(seeds),
     )
-    return _with_lists(answer, reader, domains, is_only_run, is_uncut) if in_full else answer
+    return _with_lists(answer, reader, domains, reasons, is_only_run, is_uncut) if in_full else answer
 
 
 def _same_texts(reader: MapReader, run: int) -> dict[str, object]:
@@ -88,7 +90,12 @@ def _same_texts(reader: MapReader, run: int) -> dict[str, object]:
 
 
 def _with_lists(
-    plain: Figures, reader: MapReader, domains: Mapping[int, DomainRow], is_only_run: bool, is_uncut: bool
+    plain: Figures,
+    reader: MapReader,
+    domains: Mapping[int, DomainRow],
+    reasons: Sequence[Rejections],
+    is_only_run: bool,
+    is_uncut: bool,
 ) -> Figures:
     """The same figures with the lists that need more than counting."""
     run = plain.run.id
@@ -103,12 +110,11 @@ def _with_lists(
     back = [row for row in domain_links.links_to_quality(reader) if row[0] in from_quality]
     gone, unreachable, moved = broken_links.broken_links(reader, run)
     cut = broken_links.cut_pages(reader)
-    truncated, truncated_total = broken_links.truncated_pages(reader, run, TRUNCATED_PAGES)
+    truncated, truncated_total = broken_links.truncated_pages(reader, TRUNCATED_PAGES)
     truncated_urls = urls_of(reader, truncated)
     candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
     cut_shown = cut if is_uncut else cut[:CUT_PAGES]
     cut_urls = urls_of(reader, (page for page, _ in cut_shown))
-    reasons = rejections(reader, run)
     rejected = rejected_pages(reader, run, None if is_uncut else TOP) if reasons else []  # a scan of all pages
     scopes = page_rule_rows.scope_counts(reader, run) if plain.overall.out_of_scope else []
     changes: dict[str, object] = {
@@ -142,7 +148,7 @@ def _with_lists(
         "page_types": [figures.PageTypeFigures(*row) for row in page_rule_rows.type_counts(reader, run)],
         "caps": [figures.CapFigures(*row) for row in page_rule_rows.closed_caps(reader, run)],
         **_same_texts(reader, run),
-        "rejections": [figures.Rejection(*row) for row in reasons],
+        "rejections": [figures.Rejection(reason.word, reason.slug, reason.pages) for reason in reasons],
         "rejected": [figures.RejectedPage(*row) for row in rejected],
         "unlinked": [figures.UnlinkedPages(*row) for row in unlinked_pages(reader, run)],
         "guessed": [figures.GuessedForm(*row) for row in guessed_forms(reader, run)],

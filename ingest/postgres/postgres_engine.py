@@ -110,7 +110,7 @@ class PostgresEngine:
         for name in READING_INDEXES:
             self._try_soon(f"DROP INDEX IF EXISTS {name}")
 
-    def make_index_ahead(self) -> bool:
+    def make_index(self, *, is_ahead: bool) -> bool:
         return False  # the server would make readers of the run under way wait
 
     def drop_indexes_ahead(self) -> None:

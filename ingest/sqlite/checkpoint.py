@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 LONG = 200 * 1024 * 1024  # bytes of log: pages that are written often go to the file once
@@ -17,6 +18,9 @@ TOO_LONG = 4 * LONG  # then the work has to wait for it
 SOME = 8 * 1024 * 1024  # bytes of log that are worth it once no page waits: the end of the run must not wait for them
 
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
+_EMPTY = "PRAGMA wal_checkpoint(TRUNCATE)"
+_PATIENCE = 30.0  # seconds for readers, who keep what they read in the log
+_LOOK_MS = 8  # then SQLite looks again; by itself only every tenth of a second, and the end of a crawl waits for that
 
 
 class Checkpoints:
@@ -39,6 +43,13 @@ class Checkpoints:
         elif length > (SOME if is_last else LONG) and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._work, name="checkpoint", daemon=True)
             self._thread.start()
+
+    def empty_log(self, db: sqlite3.Connection) -> None:
+        """Put all of the log into the file, unless a reader is in the way for long. `db` is about to be closed."""
+        db.execute(f"PRAGMA busy_timeout = {_LOOK_MS}")
+        until = time.monotonic() + _PATIENCE
+        while db.execute(_EMPTY).fetchone()[0] and time.monotonic() < until:
+            pass  # it has waited
 
     def finish(self) -> None:
         if self._thread is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,15 @@ from ingest.sqlite.completed_copy import keep_copy, put_copy_aside
 from ingest.sqlite.write_connection import open_for_writing, store_errors
 from ingest.writing.engine import Difference, LinkSet, PackedRows, Row
 from ingest.writing.page_writer import NEW_COLUMNS
-from ingest.writing.schema import INDEXES_AHEAD, OWN_INDEXES, READING_INDEXES, READING_VIEWS, TABLES, json_list
+from ingest.writing.schema import (
+    FIRST_INDEXES,
+    INDEXES_AHEAD,
+    OWN_INDEXES,
+    READING_INDEXES,
+    READING_VIEWS,
+    TABLES,
+    json_list,
+)
 
 _LINKS = f"INTO links SELECT {pair_sql('?1', 'value')}, ?1, value, ?2, ?2, ?3 FROM json_each(?4)"
 # One row for all of a page's links: half of the cost of fetching them one by one.
@@ -54,10 +62,8 @@ class SqliteEngine:
     def close(self) -> None:
         """With everything in the one file: people copy databases without their -wal."""
         self._checkpoints.finish()
-        try:
-            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error:
-            pass  # a reader is in the way, or the disk is full; commits are as safe in the -wal
+        with suppress(sqlite3.Error):  # the disk is full; commits are as safe in the -wal
+            self._checkpoints.empty_log(self.db)
         self.db.close()
 
     # -- tables ----------------------------------------------------------------------------------------
@@ -77,8 +83,8 @@ class SqliteEngine:
         self.run_script(TABLES)
 
     def make_reading_aids(self, *, is_complete: bool) -> None:
-        indexes = READING_INDEXES.values() if is_complete else [READING_INDEXES[name] for name in OWN_INDEXES]
-        for sql in (*indexes, *READING_VIEWS.values()):
+        indexes = READING_INDEXES if is_complete else FIRST_INDEXES
+        for sql in (*(READING_INDEXES[name] for name in indexes), *READING_VIEWS.values()):
             self.db.execute(sql)
 
     def drop_reading_aids(self) -> None:
@@ -87,9 +93,10 @@ class SqliteEngine:
         for name in READING_INDEXES:
             self.db.execute(f"DROP INDEX IF EXISTS {name}")
 
-    def make_index_ahead(self) -> bool:
+    def make_index(self, *, is_ahead: bool) -> bool:
         there = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
-        missing = next((name for name in INDEXES_AHEAD if name not in there), None)
+        wanted = INDEXES_AHEAD if is_ahead else (*OWN_INDEXES, *READING_INDEXES)
+        missing = next((name for name in wanted if name not in there), None)
         if missing is not None:
             self.db.execute(READING_INDEXES[missing])
         return missing is not None

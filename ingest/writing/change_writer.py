@@ -51,6 +51,7 @@ class ChangeWriter:
         self._pages = PageWriter(engine, index, distances, DepthWriter(engine, distances, origins), by_level=by_level)
         self._revisits = RevisitWriter(db, index, config.revisit)
         self._links = LinkWriter(engine, sums)
+        self._sums = sums
         self._frontier = FrontierWriter(engine, counts, config)
         self.waiting = self._frontier.waiting
         self._sitemaps = SitemapWriter(db, counts)
@@ -78,6 +79,7 @@ class ChangeWriter:
         if finished:
             self._sitemaps.drop_waiting()
             self._revisits.plan_by_sitemaps(finished[-1])
+            self._sums.write_all()  # the summary has nothing to add up, and is written while no row changes
 
     def write_moves(self, done: Changes) -> None:
         self._pages.write_moves(done)

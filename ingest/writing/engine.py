@@ -102,18 +102,19 @@ class MapEngine(Protocol):
         """Make all tables of a new map, without the reading aids, inside the open transaction."""
 
     def make_reading_aids(self, *, is_complete: bool) -> None:
-        """Make the indexes and views for readers, as far as they are missing: all, or those that our questions need."""
+        """Make the indexes and views for readers, as far as they are missing: all, or those that a summary needs."""
 
     def drop_reading_aids(self) -> None:
         """A run begins: indexes would cost more than the links themselves. One that a reader uses may stay."""
 
-    def make_index_ahead(self) -> bool:
-        """Make one of the indexes for readers while the run is still under way, inside the open transaction. False:
-        none is missing of those that an added row joins and a changed one seldom touches; or this engine does not.
+    def make_index(self, *, is_ahead: bool) -> bool:
+        """Make one of the missing indexes for readers, inside the open transaction. False: none is missing, or this
+        engine does not. `is_ahead`: the run is still under way: only those that an added row joins and a changed one
+        seldom touches.
         """
 
     def drop_indexes_ahead(self) -> None:
-        """Drop those again, inside the open transaction."""
+        """Drop those of a run that is under way again, inside the open transaction."""
 
     # -- transactions ----------------------------------------------------------------------------------
 

@@ -453,7 +453,8 @@ READING_INDEXES = {
     "idx_stubbed_refs": "CREATE INDEX IF NOT EXISTS idx_stubbed_refs ON stubbed_urls(reference_count DESC)",
     "idx_frontier_priority": "CREATE INDEX IF NOT EXISTS idx_frontier_priority ON frontier(priority, added_at)",
 }
-OWN_INDEXES = ("idx_pages_hash", "idx_links_to", "idx_pages_domain_id")  # what our own questions need
+OWN_INDEXES = ("idx_pages_domain_id", "idx_links_to", "idx_pages_hash")  # what our own questions need
+FIRST_INDEXES = ("idx_pages_domain_id",)  # and the summary above all: the others are made while it is written
 # Those that may be made while a run is still under way (ingest/ahead.py): the cheapest to keep up go first. Not the one
 # over states, which every closure changes.
 INDEXES_AHEAD = (

@@ -457,17 +457,28 @@ class Store:
                 setup.set_meta(self.db, name, value)
             self._transactions.commit()
         self._remember_as_stored(done)
-        self.engine.after_commit(is_last=self.nears_end or not self.counts["frontier"])
+        self._after_commit(is_near_end=self.nears_end)
         return done
 
     @raises_store_error
     def make_index_ahead(self) -> bool:
         """Make one index for readers before the run has ended. False: there is none to make."""
+        return self._make_index(is_ahead=True)
+
+    def _make_index(self, *, is_ahead: bool) -> bool:
         with self._transactions.writing():
-            is_made = self.engine.make_index_ahead()
+            is_made = self.engine.make_index(is_ahead=is_ahead)
             self.db.execute("COMMIT")
-        self.engine.after_commit(is_last=True)
+        self._after_commit(is_near_end=True)
         return is_made
+
+    def _after_commit(self, *, is_near_end: bool) -> None:
+        """Near the end there may soon be nothing more to write. But once no page waits, the run's end is about to be
+        recorded: that waits for a disk which is busy with the log.
+        """
+        if not self.counts["frontier"]:
+            is_near_end = run_rows.last_run(self.db)[1] == "completed"
+        self.engine.after_commit(is_last=is_near_end)
 
     @raises_store_error
     def drop_indexes_ahead(self) -> None:
@@ -508,7 +519,7 @@ class Store:
 
     def _complete_reading_aids(self) -> None:
         if run_rows.last_run(self.db)[1] == "completed":
-            while self.make_index_ahead():
+            while self._make_index(is_ahead=False):
                 pass  # each in a transaction of its own: a checkpoint takes it into the file while the next is made
         with self._transactions.writing():
             run_rows.complete_reading_aids(self.engine)

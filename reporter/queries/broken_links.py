@@ -27,19 +27,24 @@ _UNREACHABLE = (
 
 
 def mark_broken(reader: MapReader, run: int) -> None:
-    """Note, in a temporary table, pages that are gone, unreachable or permanently redirected, or have too many links.
+    """Note, in a temporary table, pages that are gone, unreachable or permanently redirected, have too many links, or
+    were cut short: one look at all pages for all of them.
 
     Gone: 404, 410, or a host name that does not exist. Unreachable: no usable answer, or a server error.
     """
     reader.note("DROP TABLE IF EXISTS temp.marked")
     reader.note(
-        "CREATE TEMP TABLE marked (id INTEGER PRIMARY KEY, kind TEXT, status INTEGER, target INTEGER, cut INTEGER)"
+        "CREATE TEMP TABLE marked (id INTEGER PRIMARY KEY, kind TEXT, status INTEGER, target INTEGER, cut INTEGER,"
+        " truncated INTEGER)"
     )
+    truncated = truncated_column(reader)
     reader.note(
         "INSERT INTO temp.marked"
         f" SELECT id, CASE WHEN {_GONE} THEN 'gone' WHEN {_UNREACHABLE} THEN 'unreachable'"
-        "  WHEN redirect_to IS NOT NULL THEN 'moved' END, status_code, redirect_to, links_cut FROM pages"
+        "  WHEN redirect_to IS NOT NULL AND status_code IN (301, 308) AND state = 'processed' THEN 'moved' END,"
+        f" status_code, redirect_to, links_cut, {truncated} FROM pages"
         f" WHERE seen_run = ? AND visited_run = seen_run AND ({_GONE} OR {_UNREACHABLE} OR links_cut > 0"
+        f"  OR {truncated} = 1"
         "  OR (redirect_to IS NOT NULL AND status_code IN (301, 308) AND state = 'processed'))",
         (run,),
     )
@@ -103,12 +108,9 @@ def moved_to(reader: MapReader, pages: Iterable[int]) -> dict[int, int]:
     return answer
 
 
-def truncated_pages(reader: MapReader, run: int, most: int) -> tuple[list[int], int]:
-    """Pages whose compressed body ended early in this run: the first ones, and how many they are."""
-    sql = (
-        f"SELECT id FROM pages WHERE seen_run = ?1 AND visited_run = ?1 AND {truncated_column(reader)} = 1 ORDER BY id"
-    )
-    found = [page for (page,) in reader.rows(sql, (run,))]
+def truncated_pages(reader: MapReader, most: int) -> tuple[list[int], int]:
+    """Pages whose compressed body ended early in the run: the first ones, and how many they are."""
+    found = [page for (page,) in reader.rows("SELECT id FROM temp.marked WHERE truncated = 1 ORDER BY id")]
     return found[:most], len(found)
 
 

@@ -72,29 +72,32 @@ def breakers(reader: MapReader, run: int) -> dict[int, tuple[str, int, str]]:
 def page_counts(reader: MapReader, run: int) -> PageCounts:
     """The number of pages that `run` saw, by (domain_id, state, depth, slug of the error).
 
-    Two scans: nearly all pages have no error or that of a closed domain, and counting one number for each of those is
-    cheaper than counting rows.
+    Nearly all pages have no error or that of a closed domain, and counting one number for each of those is cheaper than
+    counting rows. The others (NULL) take a second scan, if there are any.
     """
-    packed = reader.rows(
+    rows = reader.rows(
         f"SELECT ((domain_id << {_DOMAIN_SHIFT - _SLUG_SHIFT} | slug) << {_SLUG_SHIFT})"
         f" | (({_STATE_NUMBER}) << {_STATE_SHIFT}) | ifnull(depth + 1, 0)"
-        f" FROM (SELECT domain_id, state, depth, {_SLUG_NUMBER} AS slug FROM pages WHERE seen_run = ?) seen"
-        " WHERE slug IS NOT NULL",
+        f" FROM (SELECT domain_id, state, depth, {_SLUG_NUMBER} AS slug FROM pages WHERE seen_run = ?) seen",
         (run,),
     )
+    packed: Counter[int | None] = Counter(chain.from_iterable(rows))
+    others = packed.pop(None, 0)
     counts: PageCounts = Counter()
-    for number, count in Counter(chain.from_iterable(packed)).items():
+    for number, count in packed.items():
+        assert number is not None
         depth = (number & _DEPTH_LOW) - 1
         state = _STATES[number >> _STATE_SHIFT & _STATE_LOW]
         slug = _SHARED_SLUGS[number >> _SLUG_SHIFT & _SLUG_LOW]
         counts[number >> _DOMAIN_SHIFT, state, depth if depth >= 0 else None, slug] = count
-    counts.update(
-        reader.rows(
-            f"SELECT domain_id, state, depth, {_SLUG} FROM pages"
-            f" WHERE seen_run = ? AND error_message IS NOT NULL AND {_SLUG_NUMBER} IS NULL",
-            (run,),
+    if others:
+        counts.update(
+            reader.rows(
+                f"SELECT domain_id, state, depth, {_SLUG} FROM pages"
+                f" WHERE seen_run = ? AND error_message IS NOT NULL AND {_SLUG_NUMBER} IS NULL",
+                (run,),
+            )
         )
-    )
     return counts
 
 

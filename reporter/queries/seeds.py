@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from crawler.database.reader import MapReader
 from reporter.queries.rows import SeedRow
 
 _MOST_REDIRECTS = 10
+_FAILED = ("dead_link", "unreachable", "rate_limited", "failed")
 _PAGES = (
     "SELECT s.value, p.url, p.state, p.error_message, p.redirect_to"
     " FROM meta m, json_each(m.value) s JOIN pages p ON p.id = s.value WHERE m.name = 'seeds' ORDER BY s.key"
@@ -32,11 +35,13 @@ def _outcome(reader: MapReader, page: int, url: str, state: str, error: str | No
     return SeedRow(url, end, state, error)
 
 
-def one_failed_page(reader: MapReader, run: int) -> str | None:
-    """The URL of a page that failed in this run, as an example; None if none did."""
+def one_failed_page(reader: MapReader, run: int, states: Mapping[str, int]) -> str | None:
+    """The URL of a page that failed in this run, as an example; None if none did. `states`: its pages by state."""
+    if not any(states.get(state) for state in _FAILED):
+        return None  # without a look at each page
+    names = ", ".join(f"'{state}'" for state in _FAILED)
     row = reader.first(
-        "SELECT url FROM pages WHERE seen_run = ?"
-        f" AND state IN ('dead_link', 'unreachable', 'rate_limited', 'failed'){reader.ordered('id')} LIMIT 1",
+        f"SELECT url FROM pages WHERE seen_run = ? AND state IN ({names}){reader.ordered('id')} LIMIT 1",
         (run,),
     )
     return None if row is None else str(row[0])

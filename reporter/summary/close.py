@@ -60,7 +60,7 @@ def close_run(
     """
     with open_map(config.map_place) as reader:
         figures = survey_of(reader, None, in_full=is_summary_due)
-        failed_url = one_failed_page(reader, figures.run.id)
+        failed_url = one_failed_page(reader, figures.run.id, figures.states)
     names = names_of(config, failed_url)
     files = _files(config)
     summary = None

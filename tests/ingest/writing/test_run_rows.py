@@ -11,7 +11,7 @@ import pytest
 from crawler.model.records import RunEvent
 from ingest.sqlite.sqlite_engine import SqliteEngine
 from ingest.writing.run_rows import begin_run, complete_reading_aids, last_run, reopen_run, write_run_events
-from ingest.writing.schema import OWN_INDEXES, READING_INDEXES, READING_VIEWS, TABLES
+from ingest.writing.schema import FIRST_INDEXES, READING_INDEXES, READING_VIEWS, TABLES
 from tests.ingest.terrains import AT
 
 
@@ -60,7 +60,7 @@ def test_reading_indexes_and_views_exist_only_while_no_run_is_under_way(
     complete_reading_aids(engine)
     assert not reading_aids(db), "the run is under way"
     write_run_events(engine, [RunEvent(1, AT, "finished")])
-    assert reading_aids(db) == {*OWN_INDEXES, *READING_VIEWS}, "what the summary needs"
+    assert reading_aids(db) == {*FIRST_INDEXES, *READING_VIEWS}, "what the summary needs"
     complete_reading_aids(engine)
     assert reading_aids(db) == READING_AIDS
     begin_run(engine, 2, AT, "")
