@@ -20,13 +20,13 @@ help: ## show this list
 setup: $(STAMP) ## make the environment in .venv (the command is .venv/bin/sumi-ripple)
 
 # The stamp is touched last, so that an interrupted set-up is done again, and a finished one is not.
-$(STAMP): pyproject.toml requirements/lock.txt crawler/visit/_scanner.c
+$(STAMP): pyproject.toml requirements/lock.txt crawler/visit/_scanner.c ingest/memory/_lookup.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Sumi-Ripple needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run make again." >&2; exit 1; }
 	@echo "Setting up .venv (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements/lock.txt
-	@rm -f crawler/visit/_scanner.*.so
+	@rm -f crawler/visit/_scanner.*.so ingest/memory/_lookup.*.so
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q crawler ingest reporter
 	@touch $(STAMP)
@@ -113,5 +113,6 @@ fuzz-linear: $(STAMP) ## CPU of every reader of strangers' bytes at 1, 2 and 4 M
 	@$(BIN)/python -m tests.fuzz.linear
 
 clean: ## remove the environment and caches (never your workspace or databases)
-	@rm -rf $(VENV) $(WARC_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so
+	@rm -rf $(VENV) $(WARC_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis crawler/visit/_scanner.*.so \
+	  ingest/memory/_lookup.*.so
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crawler.model.urls import Address, Base, Link, LinkResolver, hash64
+from ingest.memory import lookup
 from ingest.memory.generations import Generations
 from ingest.memory.page_index import PageIndex
 
@@ -62,6 +63,7 @@ class LinkFinder:
         self._index = index
         self._memory: Generations[Address, int] = Generations(max(1, size // 2))  # 0: no page
         self._new: dict[Address, NewTarget] = {}  # of the batch
+        self._base = "", Base("")  # the last one, by its URL
 
     def find_targets(self, base: str, hrefs: Sequence[str]) -> Targets:
         """The targets of these hrefs of a page at `base`. Hrefs that are no link to a page are left out."""
@@ -85,13 +87,30 @@ class LinkFinder:
 
     def _resolve(self, base: str, hrefs: Sequence[str]) -> tuple[list[int], dict[int, NewTarget]]:
         """The page of each of these hrefs, or 0, and the targets that are not known, by their places."""
+        if lookup.compiled is None:
+            return self._resolve_any(base, hrefs)
+        numbers, new, left = lookup.compiled.resolve(
+            *(hrefs, self._base_of(base).parts, self._memory.young, self._memory.old, self._new),
+            *(self._resolver.sites, self._resolver.longest, _LONGEST, self._index.table, Link, NewTarget),
+        )
+        if left:
+            others, more = self._resolve_any(base, [hrefs[place] for place in left])
+            for place, number in zip(left, others, strict=True):
+                numbers[place] = number
+            if more:
+                new |= {left[place]: target for place, target in more.items()}
+                new = dict(sorted(new.items()))
+        return numbers, new
+
+    def _resolve_any(self, base: str, hrefs: Sequence[str]) -> tuple[list[int], dict[int, NewTarget]]:
+        """The same in Python, for hrefs of any kind."""
         remembered = self._memory.young.get
         # An absolute href is its own address, and no other href is the same text.
         numbers = list(map(remembered, hrefs))
         new: dict[int, NewTarget] = {}
         if None in numbers:
             places = [place for place, number in enumerate(numbers) if number is None]
-            addresses = Base(base).addresses([hrefs[place] for place in places])
+            addresses = self._base_of(base).addresses([hrefs[place] for place in places])
             for place, address, number in zip(places, addresses, map(remembered, addresses), strict=True):
                 if number is None:
                     number = self._find(address)
@@ -100,6 +119,12 @@ class LinkFinder:
                         number = 0
                 numbers[place] = number
         return numbers, new  # type: ignore[return-value]  # there is no None among them any more
+
+    def _base_of(self, url: str) -> Base:
+        """The base of this page's hrefs, parsed once."""
+        if url != self._base[0]:
+            self._base = url, Base(url)
+        return self._base[1]
 
     def _find(self, address: Address) -> int | None:
         """The page at this address; 0 if there can be none, None if it is not known: then it is a new target."""

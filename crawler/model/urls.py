@@ -277,6 +277,11 @@ class Base:
         self._origin = whole[: whole.index("/", 8)]
         self._directory = path[: path.rindex("/") + 1]
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """What is put in front of hrefs: its origin, its directory; and the whole of it. Empty if it is no URL."""
+        return self._origin, self._directory, self._whole
+
     def addresses(self, hrefs: Iterable[str]) -> list[Address]:
         """One address for each href. Cheap: the same link on two pages gets the same address."""
         origin, directory, whole = self._origin, self._directory, self._whole
@@ -336,9 +341,9 @@ class LinkResolver:
 
     def __init__(self, tracking: Sequence[str] = TRACKING_PARAMETERS, longest: int = LONGEST_KEY) -> None:
         self._tracking = _Tracking(tracking)
-        self._longest = longest
+        self.longest = longest
         self.rules = (_RESOLVING, longest, *tracking)  # all that decides where an address leads
-        self._sites: dict[str, tuple[str, str, str]] = {}
+        self.sites: dict[str, tuple[str, str, str]] = {}  # `https://host:port` → what `_site` says of it
 
     def link(self, base: str, href: str) -> Link | None:
         """The link of `href` on a page at `base`; None if it leads to no page."""
@@ -359,12 +364,12 @@ class LinkResolver:
     def _plain_link(self, address: str, hash_: int) -> Link | None:
         """The Link of a plain path on a site that was parsed before: ada would not change it. None for any other."""
         slash = address.find("/", 8)
-        site = self._sites.get(address[:slash])
+        site = self.sites.get(address[:slash])
         if site is None or not _is_plain(address, slash):
             return None
         rest = address[slash:]
         path = rest[:-1] if rest.endswith("/") and rest != "/" else rest
-        return _made(site, path, rest, self._longest, address, hash_)
+        return _made(site, path, rest, self.longest, address, hash_)
 
     def _link(self, href: str | None) -> Link | None:
         """The Link of a serialised URL. The parts that depend on the site alone are computed once per site."""
@@ -375,7 +380,7 @@ class LinkResolver:
         rest = href[slash:]
         if "#" in rest:
             rest = rest[: rest.index("#")]
-        return _made(self._sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest, self._longest)
+        return _made(self.sites.get(site) or self._site(site), _key_path(rest, self._tracking), rest, self.longest)
 
     def _site(self, site: str) -> tuple[str, str, str]:
         """(domain, beginning of the keys, beginning of the wire URLs) of `https://host:port`."""
@@ -384,9 +389,9 @@ class LinkResolver:
         key, wire = f"https://{domain}{port}", f"https://{host}{port}"
         found = domain, key, key if wire == key else wire
         if len(site) <= _LONGEST_HOST:
-            if len(self._sites) >= _MOST_SITES:
-                self._sites.clear()
-            self._sites[site] = found
+            if len(self.sites) >= _MOST_SITES:
+                self.sites.clear()
+            self.sites[site] = found
         return found
 
 

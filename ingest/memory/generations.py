@@ -9,12 +9,14 @@ Value = TypeVar("Value")
 
 
 class Generations(Generic[Key, Value]):
-    """At most about twice `size` entries. `young` may be read directly where a call would cost too much."""
+    """At most about twice `size` entries. `young` and `old` may be used directly where a call would cost too much: an
+    entry of `old` that was asked for belongs into `young`.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.young: dict[Key, Value] = {}
-        self._old: dict[Key, Value] = {}
+        self.old: dict[Key, Value] = {}
 
     def get(self, key: Key) -> Value | None:
         found = self.young.get(key)
@@ -22,7 +24,7 @@ class Generations(Generic[Key, Value]):
 
     def recall(self, key: Key) -> Value | None:
         """An entry that is not among the young; it belongs there from now on."""
-        found = self._old.get(key)
+        found = self.old.get(key)
         if found is not None:
             self.young[key] = found
         return found
@@ -33,5 +35,5 @@ class Generations(Generic[Key, Value]):
     def age(self) -> None:
         """Begin a new generation, if it is time. Only between commits: unwritten entries must stay."""
         if len(self.young) > self._size:
-            self._old = self.young
+            self.old = self.young
             self.young = {}

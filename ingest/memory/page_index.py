@@ -22,6 +22,7 @@ from operator import itemgetter
 
 from crawler.model.states import PageState
 from crawler.model.urls import Link, hash64
+from ingest.memory import lookup
 from ingest.rules.depth import NOWHERE, Distances
 
 # Standings. A link to one of the first three always changes something, to the others only if it brings them nearer.
@@ -153,8 +154,15 @@ class PageIndex:
             return None
         return number if text.startswith(self.domain_names[self.domains[number]] + "/", 8) else 0
 
+    @property
+    def table(self) -> tuple[array[int], array[int], array[int], list[str]]:
+        """For the compiled look-up: slots, hashes, domains, and the domains' names. Nothing may be added meanwhile."""
+        return self._slots, self.hashes, self.domains, self.domain_names
+
     def _slot(self, hash_: int) -> int:
         """The slot of this hash, or the free slot for it."""
+        if lookup.compiled is not None:
+            return lookup.compiled.slot(self._slots, self.hashes, hash_)  # type: ignore[no-any-return]
         slots, mask, hashes = self._slots, self._mask, self.hashes
         at = hash_ & mask
         while (number := slots[at]) and hashes[number] != hash_:
@@ -183,6 +191,9 @@ class PageIndex:
             size *= 2
         self._slots = slots = array("I", bytes(4 * size))
         self._mask = mask = size - 1
+        if lookup.compiled is not None:
+            lookup.compiled.fill(slots, self.hashes)
+            return
         for number, hash_ in enumerate(self.hashes):
             at = hash_ & mask
             while slots[at]:

@@ -1,4 +1,4 @@
-"""Hrefs lead where they would without a memory, whatever was followed before."""
+"""Hrefs lead where they would without a memory, whatever was followed before: compiled and in Python."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 
 from crawler.model.urls import Link, LinkResolver
 from ingest.links import LinkFinder, Targets, without_fragments
+from ingest.memory import lookup
 from ingest.memory.page_index import PageIndex
 from ingest.rules.depth import Distances
 
+NEEDS_COMPILED = pytest.mark.skipif(lookup.compiled is None, reason="ingest/memory/_lookup.c was not compiled here")
 _BASES = [
     "https://example.com/dir/page?x=1",
     "https://example.com/dir/other",
@@ -53,6 +55,12 @@ _HREFS = [
     ".././x",
     "../?q#a",
 ]
+
+
+@pytest.fixture(params=[pytest.param("c", marks=NEEDS_COMPILED), "python"], autouse=True)
+def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "python":
+        monkeypatch.setattr(lookup, "compiled", None)
 
 
 class Map:
@@ -167,10 +175,10 @@ def test_the_memory_is_bounded() -> None:
     for page in range(50):
         known.follow("https://example.com/", *[f"/{page}/{number}" for number in range(40)])
         known.finder.end_batch()
-        assert len(memory.young) + len(memory._old) <= 100 + 2 * 40
+        assert len(memory.young) + len(memory.old) <= 100 + 2 * 40
     known.follow("https://example.com/", "/" + "x" * 10_000, "?" + "x" * 10_000, "https://a.b/" + "x" * 10_000)
     known.finder.end_batch()
-    assert not any(len("".join(text)) > 5000 for text in (*memory.young, *memory._old))
+    assert not any(len("".join(text)) > 5000 for text in (*memory.young, *memory.old))
 
 
 def test_a_link_that_is_met_often_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

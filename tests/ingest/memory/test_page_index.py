@@ -15,6 +15,7 @@ from crawler.model.settings import Config
 from crawler.model.urls import Link, LinkResolver, hash64
 from crawler.rules.lists import DomainClass
 from ingest.apply import MapUpdater
+from ingest.memory import lookup
 from ingest.memory import page_index as room
 from ingest.memory.page_index import QUEUED, UNSEEN, PageIndex
 from ingest.rules.depth import Distances
@@ -116,6 +117,7 @@ def test_two_domains_pages_of_one_hash_are_two_pages(rules: Config, monkeypatch:
         return found._replace(hash=77) if found is not None and found.key in shared else found
 
     monkeypatch.setattr(LinkResolver, "link_at", colliding)
+    monkeypatch.setattr(lookup, "compiled", None)  # it has hashes of its own
     visits = [
         PageResult(1, key, key, "qa.test", AT, "processed", status=200, base=key, hrefs=hrefs)
         for key, hrefs in (("https://qa.test/0", (*shared, "/1")), ("https://qa.test/1", shared[::-1]))
