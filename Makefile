@@ -97,9 +97,10 @@ bench-reading: $(STAMP) ## measure what reading a page costs, step by step (SITE
 bench-web: $(STAMP) ## measure the web face with 20 clients on a map of 3 million pages (QUICK=1: 100,000; CRAWL=1)
 	@$(BIN)/python -m benchmarks.web_load $(if $(QUICK),--pages 100000 --domains 3000 --seconds 15 --idle 10) $(if $(CRAWL),--crawl)
 
-torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1, RELOADS=1, REVISITS=1; ENGINE=postgresql: machines, SEED=7)
+torture: $(STAMP) ## kill the pipeline hundreds of times, compare the maps (OUTAGES=1 [LONGEST=100], DISCOVERY=1, RELOADS=1, REVISITS=1; ENGINE=postgresql: machines, SEED=7, FAILOVERS=1)
 ifeq ($(ENGINE),postgresql)
-	@$(BIN)/python -m tests.torture.machines $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.torture.machines $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(FAILOVERS),--failovers)
 else
 	@$(BIN)/python -m tests.torture.run $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUTAGES),--outages) \
 	  $(if $(LONGEST),--longest $(LONGEST)) $(if $(DISCOVERY),--discovery) $(if $(RELOADS),--reloads) \

@@ -8,6 +8,7 @@ stopped (SIGSTOP) for longer than its lease; the engine's clock is set forward. 
 
 Every third round the engine dies for good, and a standby takes over: one that has all that was acknowledged
 (synchronous replication) and, in the next of these rounds, one that lacks the last (asynchronous, and cut off before).
+With FAILOVERS=1 that happens in every round, at some moment of it, and two of three standbys lack the last.
 
 In the end the map must have the digest of a calm crawl with files and SQLite, the audit must be clean, and the web
 server's own log must show no two requests too close together, and no budget exceeded.
@@ -378,8 +379,30 @@ def serve_on(networks: Networks, folder: Path) -> AbstractContextManager[Served]
     return serve_terrain(demo_terrain(), folder, log=True, address=host.address, prefix=host.prefix)
 
 
+def story_of(number: int, chance: random.Random, deeds: int, *, has_failovers: bool) -> tuple[list[str], str]:
+    """The misfortunes of a round, and of what kind its standby is (empty: it has none)."""
+    chosen = ["stop", *(chance.choice(DEEDS) for _ in range(deeds))]
+    if not has_failovers:
+        kind = {3: "synchronous", 0: "asynchronous"}.get(number % 6, "")
+        ends = {"synchronous": ["failover"], "asynchronous": ["behind", "failover"]}
+        return (["stop", *ends[kind], *chosen[3:]] if kind else chosen), kind
+    kind = "synchronous" if number % 3 == 0 else "asynchronous"
+    at = chance.randint(1, len(chosen) - 1)
+    chosen[at:at] = ["failover"]
+    if kind == "asynchronous":  # what happens in between happens to an engine that has no copy of it
+        behind = chance.randint(1, at)
+        chosen[behind:behind] = ["behind"]
+    return chosen, kind
+
+
 def torture_machines(
-    rounds: int, seed: int, *, deeds: int = 6, every: float = 3.0, say: Callable[[str], None] = print
+    rounds: int,
+    seed: int,
+    *,
+    deeds: int = 6,
+    every: float = 3.0,
+    has_failovers: bool = False,
+    say: Callable[[str], None] = print,
 ) -> int:
     """All rounds; returns the number of misfortunes. Raises AssertionError at the first map that differs."""
     chance = random.Random(seed)
@@ -395,18 +418,14 @@ def torture_machines(
                     host = networks.host("engine")
                     server = servers.enter_context(own_server(certificate=certificate, host=host))
                     terrain = Terrain(base / f"round-{number}", served, server, networks, chance, authority)
-                    chosen = ["stop", *(chance.choice(DEEDS) for _ in range(deeds))]
-                    kind = ""
-                    if number % 3 == 0:
-                        is_synchronous = number % 6 == 3
-                        kind = "synchronous" if is_synchronous else "asynchronous"
+                    chosen, kind = story_of(number, chance, deeds, has_failovers=has_failovers)
+                    if kind:
                         way = networks.way("standby", "engine", server.port)
                         there = networks.host("standby")
                         terrain.standby = servers.enter_context(
                             standby_of(server, way, certificate=certificate, host=there)
                         )
-                        replicate(server, is_synchronous=is_synchronous)
-                        chosen = ["stop", *(["behind"] if not is_synchronous else []), "failover", *chosen[3:]]
+                        replicate(server, is_synchronous=kind == "synchronous")
                     before = len(served.requests())
                     terrain.set_up()
                     terrain.crawl(terrain.misfortunes(chosen, every))
@@ -428,10 +447,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--deeds", type=int, default=6)
+    parser.add_argument("--failovers", action="store_true", help="a standby takes over in every round")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
-    torture_machines(chosen.rounds, chosen.seed, deeds=chosen.deeds, say=lambda text: print(text, flush=True))
+    torture_machines(
+        chosen.rounds,
+        chosen.seed,
+        deeds=chosen.deeds,
+        has_failovers=chosen.failovers,
+        say=lambda text: print(text, flush=True),
+    )
 
 
 if __name__ == "__main__":
