@@ -111,7 +111,12 @@ class Journal:
             return self._mark(self._writer.end)
 
     def wake_ingest(self, *, more_to_come: bool) -> None:
-        """Wake the ingest, but not for every page: while more are to come, one of those wakes it."""
+        """Wake the ingest, but not for every page: while more are to come, one of those wakes it.
+
+        What it cannot see yet it is woken for when that is synced.
+        """
+        if self._writer.is_ahead:
+            return
         now = time.monotonic()
         if not more_to_come or now - self._rang_at >= RING_EVERY:
             self._rang_at = now

@@ -251,7 +251,8 @@ class Hub:
             with self._closing:
                 if not self._is_closed:
                     self._called_back.append((ticket, value))
-                    self.wake()
+                    if len(self._called_back) == 1:  # else the loop is awake, or about to be, and takes them all
+                        self.wake()
 
         begin(done)
         self._add(ticket, seconds)

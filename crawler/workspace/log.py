@@ -57,6 +57,10 @@ class LogWriter(Protocol):
     def end(self) -> Cursor:
         """The cursor after the last append."""
 
+    @property
+    def is_ahead(self) -> bool:
+        """Are there lines that no reader sees before the next sync?"""
+
     def append(self, body: bytes) -> Cursor:
         """Append one JSON object; returns the cursor after it."""
 

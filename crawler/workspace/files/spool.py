@@ -142,6 +142,10 @@ class Writer:
         """The cursor after the last append."""
         return Cursor(self._number, self._size) if self._descriptor is not None else Cursor(self._number + 1, 0)
 
+    @property
+    def is_ahead(self) -> bool:
+        return False
+
     def append(self, body: bytes) -> Cursor:
         """Append one JSON object; returns the cursor after it. Raises LogError."""
         return self._write(seal_line(body))

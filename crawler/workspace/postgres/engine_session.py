@@ -371,6 +371,9 @@ class EngineSession:
         return line is not None and line.is_alive
 
     def _started_line(self) -> _Line:
+        line = self._line
+        if line is not None and self._pid == os.getpid():  # no greenlet waits here for a statement that is under way
+            return line
         with self._using:
             if self._line is None:
                 self._line = _Line(self)

@@ -81,6 +81,10 @@ class RecordWriter:
     def end(self) -> Cursor:
         return Cursor(self._number, self._size) if self._is_begun else Cursor(self._number + 1, 0)
 
+    @property
+    def is_ahead(self) -> bool:
+        return bool(self._lines)
+
     def append(self, body: bytes) -> Cursor:
         return self.append_all([body])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from crawler.pace.gate_record import LedgerMark
 from crawler.workspace.bookmarks import Bookmark
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.log import Cursor
+from tests.crawler.workspace.engine_opener import opener_in
 
 BODY = dump(DomainEvent(1, "a.test", "", "deferred"))  # any record will do
 JOB_END = Cursor(1, 100)
@@ -141,6 +143,19 @@ def test_the_ingest_is_woken_once_for_many_pages_and_once_for_a_sync(journal: Jo
     before = len(rings)
     journal.sync(0.0)
     assert len(rings) == before + 1
+
+
+def test_the_ingest_is_not_woken_for_what_it_cannot_see_before_the_next_sync(tmp_path: Path) -> None:
+    """With an engine results gather in memory: each ring would be a NOTIFY for nothing."""
+    rings: list[None] = []
+    with opener_in(tmp_path) as opener:
+        journal = Journal(opener(), "fetcher-01", 1, 1 << 20, lambda: rings.append(None))
+        journal.append(BODY)
+        journal.wake_ingest(more_to_come=False)
+        assert not rings
+        journal.sync(0.0)
+        assert len(rings) == 1
+        journal.close()
 
 
 def test_a_mark_is_the_end_of_the_log(workspace: FileWorkspace, journal: Journal) -> None:

@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,6 +55,28 @@ def echo_of(hub: Hub, number: int, everyone_is_here: threading.Barrier) -> bytes
     threading.Thread(target=answer).start()
     with mine, theirs:
         return read(hub, mine)
+
+
+def test_every_callback_of_many_that_come_together_is_heard(running: HubThread) -> None:
+    """Only the first of them wakes the loop."""
+    together = threading.Barrier(8)
+
+    def ask(number: int) -> list[int]:
+        answers = []
+        for turn in range(20):
+
+            def begin(done: Callable[[int], None], turn: int = turn) -> None:
+                def answer() -> None:
+                    together.wait(30)
+                    done(100 * number + turn)
+
+                threading.Thread(target=answer).start()
+
+            answers.append(running.hub.wait_for_callback(begin, 30.0))
+        return answers
+
+    found = running.all_of([partial(ask, number) for number in range(8)])
+    assert found == [[100 * number + turn for turn in range(20)] for number in range(8)]
 
 
 def test_many_wait_at_once_and_each_gets_its_own(running: HubThread) -> None:

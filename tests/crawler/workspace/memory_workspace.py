@@ -46,6 +46,10 @@ class MemoryWriter:
     def end(self) -> Cursor:
         return Cursor(self._number, len(self._log.segments.get(self._number, ())))
 
+    @property
+    def is_ahead(self) -> bool:
+        return False
+
     def append(self, body: bytes) -> Cursor:
         return self.append_all([body])
 
