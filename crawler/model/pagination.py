@@ -142,7 +142,7 @@ def _below(key: str, base: str, href: str) -> tuple[str, str] | None:
     else:
         return None
     path = base[begin : base.rfind("/") + 1] + href
-    if not _PLAIN.fullmatch(path) or len(path) > _LONGEST_PLAIN:
+    if not href or not _PLAIN.fullmatch(path) or len(path) > _LONGEST_PLAIN:
         return None
     return site + path.removesuffix("/"), base[:begin] + path
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawler.model.pagination import LIST_WORDS, label_next, next_pages, number_in, page_beyond
@@ -89,6 +89,7 @@ SITE = st.sampled_from(
 
 @settings(max_examples=500, deadline=None)
 @given(SITE, SITE, PATH, PATH)
+@example("https://a.test", "https://a.test", "a/a", "")  # the empty href is the page itself
 def test_a_marked_page_is_the_one_that_the_link_leads_to(site: str, other: str, path: str, href: str) -> None:
     key, base = normalize(f"{site}/{path}"), resolve("", f"{other}/{path}")
     assert base is not None

@@ -5,11 +5,13 @@ Each answer is the one that the same crawl in files gives.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from requests import Response
 
 from crawler.config.load import load
 from crawler.engine.engine_connection import connect
@@ -37,11 +39,20 @@ class Both(NamedTuple):
 
     def call(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
         """The answer of both, which is the same."""
-        answers = [each.call(method, path, token=each.token(Role.ADMIN), json=body) for each in self]
+        answers = [_answer(each, method, path, body) for each in self]
         assert [answer.status_code for answer in answers] == [status, status], [answer.text for answer in answers]
         file, engine = (_plain(answer.json()) for answer in answers)
         assert engine == file
         return engine
+
+
+def _answer(served: Served, method: str, path: str, body: Any, tries: int = 20) -> Response:
+    """The answer, asked for again while a busy machine is still working it out."""
+    answer = served.call(method, path, token=served.token(Role.ADMIN), json=body)
+    if answer.status_code == 503 and "Retry-After" in answer.headers and tries:
+        time.sleep(int(answer.headers["Retry-After"]))
+        return _answer(served, method, path, body, tries - 1)
+    return answer
 
 
 def _plain(content: Any) -> Any:
