@@ -54,7 +54,8 @@ class JobReleaser:
 
     Invariants:
     - a page is released once, unless its visit left no result (`release_again`);
-    - a window stays in the workspace until none of its pages is outstanding.
+    - a window stays in the workspace until none of its pages is outstanding, and a little longer: to delete a file that
+      is just being written waits for the disk, and what is decided in the same step need not.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class JobReleaser:
         self._releases = workspace.releases.writer(segment_bytes=_SMALL_SEGMENT)
         self._turns: dict[str, int] = {}  # domains that have had jobs, numbered in that order
         self._unannounced: list[Release] = []
+        self._done: list[tuple[str, int]] = []  # windows to be removed, by domain and number
         self.released = 0
 
     # -- windows -------------------------------------------------------------------------------------
@@ -158,13 +160,14 @@ class JobReleaser:
         self._write(domain, rows, run, now)
         for number in old:
             del domain.windows[number]
-            self.remove(domain.name, number)
+            self._jobs.remove(domain.name, number)
         domain.carried.clear()
         domain.fruitless += 1
         log.warning("%s: %s left no readable result; released again", domain.name, counted(len(rows), "visit"))
 
     def restore_windows(self, run: int, now: float) -> None:
         """After a start: make the waiting pages of released windows outstanding again; remove windows without any."""
+        self.remove_done()
         self._families.forget()
         if self._caps is not None:
             self._caps.forget()
@@ -272,14 +275,22 @@ class JobReleaser:
             if name.startswith("fetcher-"):
                 self._workspace.ring(name)
 
-    def remove(self, domain: str, number: int) -> None:
+    def note_done(self, domain: str, number: int) -> None:
         """None of this window's pages is outstanding any more."""
-        self._jobs.remove(domain, number)
+        self._done.append((domain, number))
+
+    def remove_done(self) -> None:
+        """Remove those windows: nothing waits for this step any more."""
+        for domain, number in self._done:
+            self._jobs.remove(domain, number)
+        self._done.clear()
 
     def remove_all(self) -> None:
+        self._done.clear()
         self._jobs.remove_all()
 
     def clean(self) -> None:
+        self.remove_done()
         self._jobs.clean()
 
     def is_worked_off(self, domain: ActiveDomain) -> bool:
@@ -287,4 +298,5 @@ class JobReleaser:
         return self._jobs.is_worked_off(domain.name)
 
     def close(self) -> None:
+        self.remove_done()
         self._releases.close()

@@ -79,6 +79,7 @@ class Scheduler:
         self._checked_at = 0.0
         self._archives_at = self._daily_at = 0.0
         self._has_said_why_waiting = False
+        self._has_removed_jobs = False  # all of them, at the end of the run
 
     @property
     def run(self) -> Run | None:
@@ -113,6 +114,7 @@ class Scheduler:
             if not self._queues.is_empty:
                 if self._cooling.are_all_that_is_left(self._queues):
                     self._cooling.close_domains(self._queues, self._runs.number)
+                self._releaser.remove_done()
                 self._try_archives(now)
                 return _IDLE
             if self._limits.has_barred:
@@ -231,9 +233,11 @@ class Scheduler:
             self._queues.note_work(name, priority)
 
     def _await_completion(self) -> float:
+        if not self._has_removed_jobs:  # no page waits, and the ingest takes a while
+            self._has_removed_jobs = True
+            self._releaser.remove_all()
         if not self._runs.is_completed_in_map():
             return _IDLE
-        self._releaser.remove_all()
         self._runs.complete()
         self._workspace.ring("ingest")
         self._releaser.wake_fetchers()
@@ -261,13 +265,13 @@ class Scheduler:
         self._limits.note_visits(visits, feed.bytes)
         for name, pages in feed.done:
             if (domain := active.get(name)) is not None:
-                self._queues.remove_done(domain, pages, now, self._releaser.remove)
+                self._queues.remove_done(domain, pages, now, self._releaser.note_done)
             self._queues.retry_held_back(name)
         for name in feed.closed:
             self._queues.note_closed(name)
             if (domain := active.get(name)) is not None:
                 waiting = self._frontier.still_waiting(domain.outstanding)
-                self._queues.remove_done(domain, domain.outstanding.keys() - waiting, now, self._releaser.remove)
+                self._queues.remove_done(domain, domain.outstanding.keys() - waiting, now, self._releaser.note_done)
         for name, priority in feed.work:
             self._queues.note_work(name, priority)
 
@@ -328,7 +332,7 @@ class Scheduler:
         waiting = self._frontier.still_waiting(everything)
         if len(waiting) < len(everything):
             for domain in list(active.values()):
-                self._queues.remove_done(domain, domain.outstanding.keys() - waiting, now, self._releaser.remove)
+                self._queues.remove_done(domain, domain.outstanding.keys() - waiting, now, self._releaser.note_done)
 
     def _has_ingest_read_all(self) -> bool:
         """Has the ingest read every whole line of every result log?"""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
+
 from crawler.model.records import RunEvent
 from crawler.model.settings import Config
 from crawler.schedule.run_keeper import mark_interrupted
@@ -72,12 +74,21 @@ def test_an_empty_frontier_before_the_seeds_are_in_does_not_end_the_run(
 
 
 def test_a_run_ends_when_the_frontier_is_empty_and_the_map_says_so(
-    config: Config, map_: Map, workspace: FileWorkspace
+    config: Config, map_: Map, workspace: FileWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     map_.add("https://a.test/")
+    map_.add("https://b.test/")
     stage = start(config, map_)
     map_.visit("https://a.test/")
     stage.settle_down()
+    assert jobs(workspace) == ["https://b.test/"], "jobs are removed when all pages of their window are done"
+    there: list[list[str]] = []
+    finish = stage.scheduler._runs.finish
+    monkeypatch.setattr(stage.scheduler._runs, "finish", lambda: (there.append(jobs(workspace)), finish()))
+    map_.visit("https://b.test/")
+    stage.settle_down()
+    assert there == [["https://b.test/"]], "the record of the end does not wait for the last ones' removal"
+    assert jobs(workspace) == [], "they are removed while the map takes in that record"
     stage.step(1)
     assert not stage.scheduler.is_over, "not before the map says so"
     assert read_run(workspace) == Run(1, RunStatus.RUNNING)
