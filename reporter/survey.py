@@ -38,10 +38,12 @@ def survey(database: MapPlace, run: int | None = None, *, in_full: bool = True, 
 
 
 def survey_of(reader: MapReader, run: int | None, *, in_full: bool = True, is_uncut: bool = False) -> Figures:
+    """The same through an open reader. Raises MapMoved, too, if that reads a settled map."""
     row, is_only_run = overview.shown_run(reader, run)
     domains = overview.domains(reader)
     pages = counting.page_figures(overview.page_counts(reader, row.id), domains, row.id)
     links = overview.links_in_run(reader, row.id, is_only_run)
+    reader.go_on()
     reasons = rejections(reader, row.id)
     rejected = sum(reason.crawled for reason in reasons)
     seeds = seed_rows(reader)
@@ -99,6 +101,7 @@ def _with_lists(
 ) -> Figures:
     """The same figures with the lists that need more than counting."""
     run = plain.run.id
+    reader.go_on()
     domain_links.mark_quality(reader, domains.values())
     broken_links.mark_broken(reader, run)
     blacklisted, stubbed = (
@@ -109,10 +112,12 @@ def _with_lists(
     from_quality = {domain: links for domain, _, links in linked}
     back = [row for row in domain_links.links_to_quality(reader) if row[0] in from_quality]
     gone, unreachable, moved = broken_links.broken_links(reader, run)
+    reader.go_on()
     cut = broken_links.cut_pages(reader)
     truncated, truncated_total = broken_links.truncated_pages(reader, TRUNCATED_PAGES)
     truncated_urls = urls_of(reader, truncated)
     candidates, candidates_total = ranked(reader, run, domains, linked, TOP)
+    reader.go_on()
     cut_shown = cut if is_uncut else cut[:CUT_PAGES]
     cut_urls = urls_of(reader, (page for page, _ in cut_shown))
     rejected = rejected_pages(reader, run, None if is_uncut else TOP) if reasons else []  # a scan of all pages

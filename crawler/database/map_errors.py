@@ -55,6 +55,13 @@ class MapAway(MapError):
     """A live map is missing, not complete yet, or was replaced: open it again later and ask everything again."""
 
 
+class MapMoved(MapError):
+    """More was added to the map than indexes while it was read in several snapshots: ask everything again in one."""
+
+    def __init__(self, path: MapPlace) -> None:
+        super().__init__(f"the map {path} changed while it was read")
+
+
 class StoreError(MapError):
     """The map cannot be written, or not read by its writer; the text says why and what to do."""
 

@@ -17,20 +17,36 @@ from typing import Any
 
 from crawler.database.dialect import Parameters
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
-from crawler.database.map_errors import NoDatabase, NotAMap
+from crawler.database.map_errors import MapMoved, NoDatabase, NotAMap
 from crawler.model.map_place import EngineMap, MapPlace
 
 Row = tuple[Any, ...]
 
+_POSITIONS = "SELECT writer, segment, offset FROM spool_positions ORDER BY writer"  # rows change together with these
 _TABLES = {"meta", "runs", "pages", "links", "domain_states"}
 
 
 class MapReader:
     """Questions to one snapshot of a map. Valid inside the `open_map` block that made it."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    _positions: list[Row] | None = None  # up to which the map has applied its results; None: never look for newer ones
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, is_settled: bool = False) -> None:
         self._connection = connection
         self.path: MapPlace = path
+        if is_settled:
+            self._positions = self.all(_POSITIONS)
+
+    def go_on(self) -> None:
+        """A moment between two questions. A reader of a settled map takes a new snapshot, so that the log goes back
+        into the file meanwhile: that would wait for the old one. Raises MapMoved if the map was not settled.
+        """
+        if self._positions is None:
+            return
+        self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN")
+        if self.all(_POSITIONS) != self._positions:
+            raise MapMoved(self.path)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
         """The rows of an answer, one at a time."""
@@ -87,8 +103,10 @@ class MapReader:
 
 
 @contextmanager
-def open_map(place: MapPlace, *, patience: float = 30) -> Iterator[MapReader]:
-    """One snapshot of the map. `patience`: seconds to wait for a lock that another process holds."""
+def open_map(place: MapPlace, *, patience: float = 30, is_settled: bool = False) -> Iterator[MapReader]:
+    """One snapshot of the map. `patience`: seconds to wait for a lock that another process holds. `is_settled`: its run
+    is completed, and only indexes are added; `MapReader.go_on` makes use of that.
+    """
     if isinstance(place, EngineMap):
         from crawler.database.engine_reader import open_engine_map
 
@@ -103,7 +121,7 @@ def open_map(place: MapPlace, *, patience: float = 30) -> Iterator[MapReader]:
     connection = _connect_anywhere(path, patience)
     try:
         check_format(connection, path)
-        yield MapReader(connection, path)
+        yield MapReader(connection, path, is_settled=is_settled)
     except sqlite3.DatabaseError as problem:
         raise NotAMap(path, str(problem)) from problem
     finally:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.database.map_errors import MapMoved
 from crawler.database.reader import open_map
 from crawler.engine.place import place_of
-from crawler.model.map_place import EngineMap
+from crawler.model.map_place import EngineMap, MapPlace
 from crawler.model.settings import Config
 from reporter.figures import Figures
 from reporter.queries.seeds import one_failed_page
@@ -58,9 +59,7 @@ def close_run(
 
     Raises NoDatabase, NotAMap, NoSuchRun (no run has started yet) and NotWritten.
     """
-    with open_map(config.map_place) as reader:
-        figures = survey_of(reader, None, in_full=is_summary_due)
-        failed_url = one_failed_page(reader, figures.run.id, figures.states)
+    figures, failed_url = _figures(config.map_place, in_full=is_summary_due)
     names = names_of(config, failed_url)
     files = _files(config)
     summary = None
@@ -74,6 +73,22 @@ def close_run(
         summary = written.own if written.kept else written.summary
     lines = ending.ending_lines(figures, names, files, stopped_by)
     return Ending(tuple(lines), 1 if is_summary_due and not is_success(figures) else 0, summary)
+
+
+def _figures(place: MapPlace, *, in_full: bool) -> tuple[Figures, str | None]:
+    """The figures, and the URL of a page that failed. The ingest puts its log into the file of the map meanwhile, which
+    waits for readers: so this one takes several snapshots, as long as they differ in nothing but indexes.
+    """
+    try:
+        return _figures_of(place, in_full=in_full, is_settled=True)
+    except MapMoved:
+        return _figures_of(place, in_full=in_full, is_settled=False)
+
+
+def _figures_of(place: MapPlace, *, in_full: bool, is_settled: bool) -> tuple[Figures, str | None]:
+    with open_map(place, is_settled=is_settled) as reader:
+        figures = survey_of(reader, None, in_full=in_full)
+        return figures, one_failed_page(reader, figures.run.id, figures.states)
 
 
 def _files(config: Config) -> list[tuple[str, str]]:

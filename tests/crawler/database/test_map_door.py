@@ -20,7 +20,7 @@ from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
 from crawler.database.frontier import Frontier
 from crawler.database.ingest_progress import closed_domains, spool_positions
 from crawler.database.live_map import LiveMap
-from crawler.database.map_errors import MapAway, MapError, NoDatabase, NotAMap
+from crawler.database.map_errors import MapAway, MapError, MapMoved, NoDatabase, NotAMap
 from crawler.database.map_session import MapSession
 from crawler.database.presence import is_there
 from crawler.database.reader import open_map
@@ -43,6 +43,7 @@ class Maps(Protocol):
     def place(self, folder: Path) -> MapPlace: ...
     def make(self, path: Any, name: str = "first") -> None: ...
     def add_run(self, path: Any, run: int) -> None: ...
+    def apply_results(self, path: Any) -> None: ...
     def set_version(self, path: Any, version: str | None) -> None: ...
     def make_foreign(self, path: Any) -> None: ...
     def content(self, path: Any) -> object: ...
@@ -72,6 +73,11 @@ class SqliteMaps:
     def add_run(self, path: Path, run: int) -> None:
         with closing(sqlite3.connect(path)) as db:
             db.execute("INSERT INTO runs VALUES (?, '', NULL, '', 'running')", (run,))
+            db.commit()
+
+    def apply_results(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE spool_positions SET offset = offset + 10")
             db.commit()
 
     def set_version(self, path: Path, version: str | None) -> None:
@@ -108,6 +114,9 @@ class PostgresMaps:
 
     def add_run(self, path: EngineMap, run: int) -> None:
         self._do(path, f"INSERT INTO runs VALUES ({run}, '', NULL, '', 'running')")
+
+    def apply_results(self, path: EngineMap) -> None:
+        self._do(path, 'UPDATE spool_positions SET "offset" = "offset" + 10')
 
     def set_version(self, path: EngineMap, version: str | None) -> None:
         self._do(path, "DELETE FROM meta WHERE name = 'schema_version'")
@@ -207,6 +216,37 @@ def test_notes_of_a_reader_are_its_own(place: MapPlace) -> None:
         assert not other.has_note("mine")
         assert not reader.has("mine")
         assert reader.all("SELECT x FROM mine") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_reader_of_a_settled_map_lets_the_log_go_back_between_two_questions(tmp_path: Path, is_settled: bool) -> None:
+    path = SqliteMaps().place(tmp_path)
+    SqliteMaps().make(path)
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db:
+        db.execute("UPDATE meta SET value = value")  # something is in the log
+        with open_map(path, is_settled=is_settled) as reader:
+            reader.note("CREATE TEMP TABLE mine (x INTEGER)")
+            assert db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0] == 0
+            db.execute("CREATE INDEX idx_links_to ON links(to_page_id)")
+            assert not reader.has("idx_links_to"), "one snapshot until it goes on"
+            reader.go_on()
+            assert reader.has("idx_links_to") is is_settled
+            assert reader.has_note("mine")
+            _, in_log, in_file = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            assert (in_log == in_file) is is_settled
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_map_that_moves_though_it_was_settled_is_no_answer(place: MapPlace, every: Maps, is_settled: bool) -> None:
+    with open_map(place, is_settled=is_settled) as reader:
+        every.add_run(place, 1)
+        every.apply_results(place)
+        if is_settled and not isinstance(place, EngineMap):  # the engine's log waits for nobody
+            with pytest.raises(MapMoved):
+                reader.go_on()
+        else:
+            reader.go_on()
+            assert reader.number("SELECT count(*) FROM runs") == 0
 
 
 # -- files that are no map --------------------------------------------------------------------------
