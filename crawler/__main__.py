@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -15,7 +16,9 @@ def main() -> None:
         from crawler.cli.app import built, run
 
         built()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # the process ends: to look for what could be collected takes up to a tenth of a second
+    sys.exit(code)
 
 
 if __name__ == "__main__":
