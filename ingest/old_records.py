@@ -13,6 +13,7 @@ from functools import partial
 
 import orjson
 
+from crawler.database.presence import is_there
 from crawler.model.daily import VISITS_HEADER, date_of, visits_by_day
 from crawler.model.removal import Pruning, Removal
 from crawler.model.settings import Config
@@ -29,7 +30,7 @@ _TABLE = "records.csv"
 def prune_records(config: Config, roll_up: RollUp, now: float | None = None) -> Pruning:
     """What would go: the lines of whole days, in UTC."""
     limit = config.retention.metadata
-    if not limit or not config.output.database_path.is_file():
+    if not limit or not is_there(config.map_place):
         return Pruning()
     before = date_of(str((time.time() if now is None else now) - limit))
     sizes = [len(line) for line in _lines_before(open_workspace(config).logs.file(METADATA), before)]
@@ -44,7 +45,7 @@ def _remove(config: Config, roll_up: RollUp, before: str) -> None:
     workspace = open_workspace(config)
     role = workspace.take_role("ingest")
     try:
-        replaced = ReplacedLog(config.output.database_path, workspace.logs)
+        replaced = ReplacedLog(config.map_place, workspace.logs)
         committed = replaced.finish()  # what a prune that was cut off has left
         rows = visits_by_day(map(_visit, _lines_before(workspace.logs.file(METADATA), before, committed)), METADATA)
         for row in rows.decode().splitlines():  # each day is rolled up once, however often a prune is cut off

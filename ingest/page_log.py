@@ -7,8 +7,8 @@ The next start cuts a file to the length that was committed: rows of a batch tha
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
+from crawler.model.map_place import MapPlace
 from crawler.model.page_row import LoggedVisit, csv_header, csv_rows, json_lines
 from crawler.model.settings import LogSettings
 from crawler.workspace.door import AppendedFile, LogFolder
@@ -136,7 +136,7 @@ class ReplacedLog:
     `note` commits its length, and that it is to take the old one's place; `finish` does that. Raises StoreError.
     """
 
-    def __init__(self, database: Path, folder: LogFolder) -> None:
+    def __init__(self, database: MapPlace, folder: LogFolder) -> None:
         self._database = database
         self._folder = folder
 

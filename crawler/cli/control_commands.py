@@ -52,6 +52,7 @@ WorkspaceOfConfigArgument = Annotated[
 
 def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str | None, MapPlace | None]:
     """The (workspace, stage, database) that the arguments of a command name."""
+    from crawler.config.last_used import engine_source
     from crawler.workspace.door import STAGES
     from crawler.workspace.opening import open_workspace
 
@@ -68,7 +69,12 @@ def _target(words: list[str] | None, given: Path | None) -> tuple[Workspace, str
     root = (given or Path("workspace")).absolute()
     if not open_workspace(root).exists():
         raise UsageError(f"there is no workspace at {root}; name another folder with --workspace, or a config file")
-    return open_workspace(root if given else default_workspace(root)), stage, None
+    root = root if given else default_workspace(root)
+    source = engine_source(root)
+    if source is not None:  # the folder has only what this machine alone needs
+        config = load_config(source, root)
+        return open_workspace(config), stage, config.map_place
+    return open_workspace(root), stage, None
 
 
 def status(

@@ -81,9 +81,12 @@ def default_workspace(root: Path) -> Path:
 
     The demo's, if a demo is running and no crawl, or if only the demo was ever crawled.
     """
+    from crawler.config.last_used import engine_source
     from crawler.workspace.opening import open_workspace
     from crawler.workspace.runs import read_run
 
+    if engine_source(root) is not None:
+        return root
     workspace, demo = open_workspace(root), open_workspace(root / "demo")
     if workspace.is_role_taken("supervisor"):
         return root

@@ -10,6 +10,7 @@ import typer
 
 from crawler.cli.options import ConfigArgument, WorkspaceOption, load_config, log_to_stderr
 from crawler.model.errors import SumiError, UsageError
+from crawler.model.map_place import MapPlace
 
 
 def configure(
@@ -58,6 +59,7 @@ def reset(
 
     The folders stay, and so does the pace: domains that were just asked are not asked again too soon.
     """
+    from crawler.database.presence import is_there
     from crawler.supervise.before_start import require_no_stages, take_supervision
     from crawler.supervise.fresh import move_aside
     from crawler.supervise.purge import mark_for_purge, old_schemas, purge_in_background, purge_schemas
@@ -68,15 +70,15 @@ def reset(
     if not yes and not sys.stdin.isatty():
         raise UsageError("reset asks before it empties a workspace, and nobody can answer here; say --yes")
     place = open_workspace(loaded)
-    if not place.exists() and not loaded.output.database_path.exists():
-        typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.output.database_path} exists")
+    if not place.exists() and not is_there(loaded.map_place):
+        typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.map_place} exists")
         return
     place.prepare(is_to_be_cleared=True)
     role = take_supervision(place)
     try:
         require_no_stages(place)
         if not yes:
-            _ask(place.name, loaded.output.database_path, purge)
+            _ask(place.name, loaded.map_place, purge)
         before = old_schemas(loaded)
         moved = move_aside(loaded, is_whole=True)
         if purge:
@@ -98,7 +100,7 @@ def reset(
         typer.echo("There was nothing to move aside")
 
 
-def _ask(workspace: str, database: Path, purge: bool) -> None:
+def _ask(workspace: str, database: MapPlace, purge: bool) -> None:
     """Go on only if a person says so."""
     what = "deleted, for good" if purge else "moved aside"
     if not typer.confirm(f"The map {database} and the crawl in {workspace} will be {what}. Go on?"):

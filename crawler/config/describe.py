@@ -42,7 +42,7 @@ def describe(config: Config) -> str:
         f"  pages are visited again: {_again(config)}",
         "",
         "Places",
-        f"  database   {output.database_path}",
+        f"  database   {config.map_place}",
         f"  summary    {output.summary_path}",
         f"  workspace  {config.workspace}",
         *([f"  engine     {place_of(config.engine.url)}"] if config.engine.url else []),

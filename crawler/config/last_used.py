@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from crawler.database.ingest_progress import spool_positions
+from crawler.engine.place import place_of
 from crawler.model.map_place import MapPlace
 from crawler.model.recorded_settings import changes, flat
 from crawler.model.settings import Config
@@ -28,13 +29,17 @@ def describe_settings(config: Config) -> dict[str, Any]:
         "source_from_workspace": os.path.relpath(config.source, config.workspace) if config.source else None,
         "database_from_workspace": os.path.relpath(config.output.database_path, config.workspace),
         "summary": str(config.output.summary_path),
+        "engine": str(place_of(config.engine.url)) if config.engine.url else None,
         "settings": flat(config),
     }
 
 
 def write_last_used(config: Config) -> None:
+    """For the whole crawl, and where that is in an engine, for commands on this machine that name no config too."""
     content = orjson.dumps(describe_settings(config), option=orjson.OPT_INDENT_2)
     open_workspace(config).write_document(_DOCUMENT, content)
+    if config.engine.url:
+        open_workspace(config.workspace).write_document(_DOCUMENT, content)
 
 
 def read_last_used(workspace: Workspace) -> dict[str, Any] | None:
@@ -57,6 +62,13 @@ def last_used_database(workspace: Workspace) -> Path | None:
 def last_used_source(workspace: Workspace) -> Path | None:
     """The path of the config that this workspace was last crawled with; None if unknown."""
     return _place_of(workspace, "source")
+
+
+def engine_source(root: Path) -> Path | None:
+    """The config of a crawl in an engine that keeps what this machine alone needs here; None: it is no such folder."""
+    workspace = open_workspace(root)
+    found = read_last_used(workspace)
+    return last_used_source(workspace) if found is not None and found.get("engine") else None
 
 
 def _place_of(workspace: Workspace, name: str) -> Path | None:

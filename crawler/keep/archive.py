@@ -34,6 +34,7 @@ from crawler.model.settings import Config
 from crawler.model.urls import hash64
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, write_atomically
 from crawler.workspace.clock import now_text
+from crawler.workspace.door import Unreachable
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import read_records
 
@@ -73,6 +74,8 @@ def make_archive(config: Config, before: str, folder: Path) -> Archive:
         made = _write(config, before, scratch)
         write_atomically(scratch / NAME, orjson.dumps(asdict(made), option=orjson.OPT_INDENT_2))
         scratch.rename(folder)
+    except Unreachable:
+        raise
     except OSError as problem:
         raise ArchiveError(f"the archive cannot be written: {sentence(problem)}") from None
     finally:

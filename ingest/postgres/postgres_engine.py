@@ -226,7 +226,9 @@ class PostgresEngine:
 
     def compare(self, older: MapPlace) -> Difference:
         if not isinstance(older, EngineMap) or older.url != self._map.url:
-            raise StoreError(f"{self._map} and {older} are not maps of one engine, and cannot be compared here")
+            from ingest.writing.comparison_across import compare_across
+
+            return compare_across(self._map, older)
         old = older.schema
 
         def first(sql: str) -> int:

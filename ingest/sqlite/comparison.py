@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
-from crawler.model.map_place import MapPlace
 from ingest.writing.engine import Difference
 
 
-def compare_maps(db: sqlite3.Connection, other: MapPlace) -> Difference:
+def compare_maps(db: sqlite3.Connection, other: Path) -> Difference:
     """The difference between the map in `db` and the older one in `other`."""
     db.execute("ATTACH DATABASE ? AS old", (str(other),))
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from crawler.database.ids import pair_range, pair_sql
-from crawler.model.map_place import MapPlace
+from crawler.model.map_place import EngineMap, MapPlace
 from ingest.sqlite.checkpoint import Checkpoints
 from ingest.sqlite.comparison import compare_maps
 from ingest.sqlite.completed_copy import keep_copy, put_copy_aside
@@ -172,6 +172,10 @@ class SqliteEngine:
     # -- whole maps ------------------------------------------------------------------------------------
 
     def compare(self, older: MapPlace) -> Difference:
+        if isinstance(older, EngineMap):
+            from ingest.writing.comparison_across import compare_across
+
+            return compare_across(self.path, older)
         return compare_maps(self.db, older)
 
     def keep_copy(self, on_step: Callable[[], None]) -> None:

@@ -166,7 +166,7 @@ class MapEngine(Protocol):
     # -- whole maps ------------------------------------------------------------------------------------
 
     def compare(self, older: MapPlace) -> Difference:
-        """The difference between this map and an older one of the same engine."""
+        """The difference between this map and an older one, wherever that is."""
 
     def keep_copy(self, on_step: Callable[[], None]) -> None:
         """Keep a copy for readers, before a run changes the map. Raises CopyNotMade: then there is none."""

@@ -164,7 +164,7 @@ class Store:
 
     @raises_store_error
     def compare(self, older: MapPlace) -> Difference:
-        """The difference between this map and an older one of the same engine."""
+        """The difference between this map and an older one, wherever that is."""
         return self.engine.compare(older)
 
     def keep_copy(self, on_step: Callable[[], None]) -> None:

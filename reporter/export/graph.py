@@ -31,6 +31,7 @@ from crawler.model.shown_text import plain
 from crawler.model.states import PageState
 from crawler.rules.lists import DomainClass, EntryNotes
 from crawler.workspace.atomic import sync_folder
+from crawler.workspace.door import Unreachable
 from reporter.export import formats, parquet
 from reporter.export.levels import DomainGraph, PageGraph
 from reporter.queries.domain_links import domain_names
@@ -140,6 +141,8 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)
+    except Unreachable:  # of the engine, not of the file
+        raise
     except OSError as problem:
         raise NotWritten(f"cannot write {path}: {problem.strerror or problem}") from None
     finally:

@@ -320,7 +320,9 @@ class EngineWorkspace:
         return word in self._flags or (stage is not None and f"{word}.{stage}" in self._flags)
 
     def flags(self) -> list[str]:
-        found = {name for (name,) in self.session.execute("SELECT name FROM flags")}
+        """Those of the crawl, and the flag files in this machine's own folder, which its processes alone obey."""
+        found = set(self._local.flags())
+        found |= {name for (name,) in self.session.execute("SELECT name FROM flags")}
         names = [_flag(word, stage) for word in ("pause", "stop") for stage in (None, *STAGES)]
         return [name for name in names if name in found]
 
@@ -331,8 +333,9 @@ class EngineWorkspace:
 
     def clear_flag(self, word: str, stage: str | None = None) -> bool:
         self._flags_read_at = 0.0
+        was_here = self._local.clear_flag(word, stage)
         statement = "DELETE FROM flags WHERE name = %s RETURNING name"
-        return bool(self.session.execute(statement, (_flag(word, stage),), is_durable=True))
+        return bool(self.session.execute(statement, (_flag(word, stage),), is_durable=True)) or was_here
 
     def bell(self, name: str) -> EngineBell:
         return self._bells.listen(name)

@@ -12,6 +12,7 @@ import pytest
 from crawler.config.load import load
 from crawler.engine.engine_connection import connect
 from crawler.model.records import PageResult, dump
+from crawler.supervise.before_start import prepare_stage
 from crawler.workspace.control import StageControl
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
@@ -101,6 +102,9 @@ def test_an_engine_that_is_missing_foreign_or_newer_is_a_sentence(call: Call, co
         away = call(*words)
         assert away.exit_code == 1 and "cannot reach the engine terrain on 127.0.0.1, port 1" in away.output, words
         assert "s3cr3t" not in away.output and "Traceback" not in away.output
+    for words in (("export", config, "a.warc.gz"), ("archive", config, "--before", "2030-01-01")):
+        away = call(*words)
+        assert away.exit_code == 1 and away.output.startswith("sumi-ripple: cannot reach the engine"), words
 
 
 def test_flags_are_set_and_cleared_from_any_machine(call: Call, config: Path, url: str, tmp_path: Path) -> None:
@@ -110,6 +114,32 @@ def test_flags_are_set_and_cleared_from_any_machine(call: Call, config: Path, ur
     assert "pause.fetcher" in json.loads(call("status", config, "--json").output)["flags"]
     assert call("resume", config).exit_code == 0
     assert EngineWorkspace(tmp_path, url).flags() == []
+    elsewhere.mkdir()
+    (elsewhere / "pause").touch()
+    here, there = EngineWorkspace(tmp_path / "workspace", url), EngineWorkspace(elsewhere, url)
+    assert (here.is_flagged("pause"), there.is_flagged("pause")) == (False, True), (
+        "a machine's own file is for it alone"
+    )
+    assert call("resume", config, "--workspace", elsewhere).exit_code == 0
+    assert not (elsewhere / "pause").exists() and there.flags() == []
+
+
+def test_a_command_without_a_config_means_the_crawl_in_the_engine(
+    call: Call, config: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder alone looks like a crawl that has not begun."""
+    call("engine", "init", config)
+    monkeypatch.chdir(config.parent)
+    assert "name a config file" in call("storage").output
+    prepare_stage(load(config), "fetcher")
+    crawl(config)
+    elsewhere = EngineWorkspace(config.parent / "elsewhere", url)
+    assert call("pause", "fetcher").exit_code == 0
+    assert elsewhere.flags() == ["pause.fetcher"] and "pause.fetcher" in call("status").output
+    assert call("resume", "--workspace", config.parent / "workspace").exit_code == 0
+    assert elsewhere.flags() == []
+    assert "engine: map" in call("storage").output and call("explain", "example.com").exit_code == 0
+    assert "sumi_map in the engine" in call("crawl", config, "--dry-run").output
 
 
 def test_what_only_files_can_do_is_said(call: Call, config: Path, tmp_path: Path) -> None:
@@ -199,3 +229,20 @@ def test_a_crawl_goes_into_the_engine_with_its_map_and_back_with_the_same_digest
     assert call("digest", tmp_path / "back" / "sumi-ripple.db").output == before
     assert call("replay", config, "--into", tmp_path / "again.db", "--quiet").exit_code == 0
     assert call("digest", tmp_path / "again.db").output == before
+    for path in (plain, config):  # under other rules, beside the map as it is: in a file, and in an engine
+        path.write_text(path.read_text() + '[[blacklist]]\ndomain = "example.com"\n')
+    told = [
+        call("replay", path, "--into", tmp_path / f"{path.stem}.db", "--compare").output for path in (plain, config)
+    ]
+    assert "pages that went from processed to blacklisted: 1" in told[0]
+    assert [line for line in told[1].splitlines()[:-1] if line] == told[0].splitlines()[:-1]
+
+
+def test_page_records_of_a_crawl_in_an_engine_go_by_their_age(call: Call, config: Path, tmp_path: Path) -> None:
+    config.write_text(config.read_text() + '[logs]\nmetadata = true\n[retention]\nmetadata = "1s"\n')
+    call("engine", "init", config)
+    crawl(config)
+    records = tmp_path / "workspace" / "metadata" / "crawl_metadata.jsonl"
+    assert len(records.read_bytes().splitlines()) == 2
+    assert "2 lines of metadata/crawl_metadata.jsonl" in call("prune", config, "--yes").output
+    assert records.read_bytes() == b"" and (tmp_path / "workspace" / "rolled-up" / "records.csv").exists()
