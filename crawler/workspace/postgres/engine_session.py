@@ -24,6 +24,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -45,6 +46,7 @@ LEASE = 30  # seconds, where nobody says otherwise
 RENEWALS = 6  # in a lease
 TICK = 0.01  # seconds from one statement of gates to the next: calls gather meanwhile
 _RIDE = 0.02  # seconds in which a call that nobody waits for goes with one that somebody waits for
+HOLD = 0.25  # seconds in which a call may be taken back, for another one that says the same and more
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to connect
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -126,6 +128,7 @@ class EngineSession:
         self._waiter: Waiter | None = None
         self.holder: int | None = None
         self.claimed: set[str] = set()  # domains
+        self.gates_used: dict[str, Any] = {}  # domain → the gate by which the last request went
         self._is_fenced = False
         self._why_fenced = _OUTLIVED
         self._line: _Line | None = None
@@ -160,18 +163,21 @@ class EngineSession:
             raise problem
         return outcome  # type: ignore[no-any-return]
 
-    def begin(self, work: Callable[[Connection], T]) -> Callable[[], T]:
-        """Begin `work` and return at once, where greenlets ask; others wait. The call that is returned has the outcome.
+    def later(self, make: Callable[[], Callable[[Connection], Any]], *, can_wait: bool = True) -> LaterCall:
+        """Do the work that `make` returns, later: within `HOLD` seconds where greenlets ask, else before this returns.
 
-        It may take a moment until the work is done, if nobody waits for that.
+        Not `can_wait`: within some 20 ms.
         """
         waiter = self._waiter
-        if waiter is None or not waiter.is_here:
-            outcome = self._run(work)
-            return lambda: outcome
-        begun = _Begun(self, waiter)
-        self._started_line().add(work, begun.done, is_awaited=False)
-        return begun.outcome
+        is_here = waiter is not None and waiter.is_here
+        call = LaterCall(self, waiter if is_here else None, make)
+        if not is_here:
+            call.send()
+        elif can_wait:
+            self._started_line().hold(call)
+        else:
+            call.send(is_awaited=False)
+        return call
 
     def hurry(self) -> None:
         """Somebody waits for what was begun."""
@@ -365,6 +371,11 @@ class EngineSession:
     # -- the thread --------------------------------------------------------------------------------------
 
     @property
+    def can_hold(self) -> bool:
+        """Are there greenlets, whose calls may be held?"""
+        return self._waiter is not None
+
+    @property
     def has_line(self) -> bool:
         """Is there a thread that makes calls?"""
         line = self._line
@@ -451,15 +462,47 @@ Done = Callable[[tuple[Any, BaseException | None]], None]
 _LOOK_EVERY = 1.0  # seconds between looks whether the thread that is to answer is still there
 
 
-class _Begun:
-    """A call that nobody waits for yet."""
+class LaterCall:
+    """A call that nobody waits for yet: it is sent after a while, unless it is taken back before. For every thread.
 
-    def __init__(self, session: EngineSession, waiter: Waiter) -> None:
+    Invariant: it is taken back or sent, never both. `work` is what was sent.
+    """
+
+    def __init__(
+        self, session: EngineSession, waiter: Waiter | None, make: Callable[[], Callable[[Connection], Any]]
+    ) -> None:
         self._session = session
         self._waiter = waiter
+        self._make = make
         self._guard = threading.Lock()
+        self._is_taken_back = False
         self._answer: tuple[Any, BaseException | None] | None = None
         self._waiting: Done | None = None
+        self.due = time.monotonic() + HOLD
+        self.work: Any = None
+
+    def take_back(self) -> bool:
+        """Is it not sent, and will it never be? False: `outcome` tells what came of it."""
+        with self._guard:
+            self._is_taken_back = self.work is None
+            return self._is_taken_back
+
+    def begin(self) -> bool:
+        """Make the work, to be sent by whoever asks. False: it was taken back, or is sent already."""
+        with self._guard:
+            if self._is_taken_back or self.work is not None:
+                return False
+            self.work = self._make()
+            return True
+
+    def send(self, *, is_awaited: bool = True) -> None:
+        """Send it now, if that was not done yet."""
+        if not self.begin():
+            return
+        if self._waiter is None:
+            self._answer = (self._session._run(self.work), None)
+        else:
+            self._session._started_line().add(self.work, self.done, is_awaited=is_awaited)
 
     def done(self, answer: tuple[Any, BaseException | None]) -> None:
         """Called by the thread, once."""
@@ -473,8 +516,10 @@ class _Begun:
         answer = self._answer
         if answer is None:
             self._session.hurry()
-            is_greenlet = self._waiter.is_here
-            answer = self._waiter.wait_for_callback(self._wait, math.inf) if is_greenlet else self._wait_in_thread()
+            if self._waiter is not None and self._waiter.is_here:
+                answer = self._waiter.wait_for_callback(self._wait, math.inf)
+            else:
+                answer = self._wait_in_thread()
         if answer[1] is not None:
             raise answer[1]
         return answer[0]
@@ -513,6 +558,7 @@ class _Line:
     def __init__(self, session: EngineSession) -> None:
         self._session = session
         self._calls: queue.SimpleQueue[tuple[Any, Done, bool] | None] = queue.SimpleQueue()  # is it awaited?
+        self._held: deque[LaterCall] = deque()  # in the order in which they are due
         self._soon: dict[str, Callable[[Connection], Any]] = {}
         self._guard = threading.Lock()
         self._renewed_at = time.monotonic()
@@ -535,6 +581,10 @@ class _Line:
 
     def add(self, work: Callable[[Connection], Any], done: Done, *, is_awaited: bool = True) -> None:
         self._calls.put((work, done, is_awaited))
+
+    def hold(self, call: LaterCall) -> None:
+        """Make this call when it is due. The thread need not be woken: it looks in time."""
+        self._held.append(call)
 
     def hurry(self) -> None:
         """Calls that nobody waited for are awaited now."""
@@ -563,6 +613,7 @@ class _Line:
                     return
                 if self._session._is_over is not None and not self._session._is_over():
                     log.warning("%s", problem)
+        self._do(self._due_calls())
 
     def _refuse_all(self, problem: BaseException) -> None:
         """This process is fenced: whoever asks is told so."""
@@ -575,6 +626,8 @@ class _Line:
         """Calls that came since the last ones were begun, a tick ago at least; none if something else is due."""
         calls: list[tuple[Any, Done]] = []
         until = time.monotonic() + self._session.renew_every / 4
+        if self._session.can_hold:  # what is held while this waits is due later
+            until = min(until, time.monotonic() + HOLD, self._held[0].due if self._held else math.inf)
         while True:
             try:
                 call = self._calls.get(timeout=max(0.0, until - time.monotonic()))
@@ -586,6 +639,7 @@ class _Line:
             if call[2]:
                 break
             until = min(until, time.monotonic() + _RIDE)
+        calls += self._due_calls()
         if not calls:
             return []
         # The first call of a while is made at once; under load a tick's calls are one statement.
@@ -598,6 +652,19 @@ class _Line:
                 return calls
             if call is not None:
                 calls.append(call[:2])
+
+    def _due_calls(self) -> list[tuple[Any, Done]]:
+        """Held calls that nobody has taken back in their time."""
+        calls: list[tuple[Any, Done]] = []
+        now = time.monotonic()
+        while self._held and (self._held[0].due <= now or self._is_stopped):
+            call = self._held.popleft()
+            try:
+                if call.begin():
+                    calls.append((call.work, call.done))
+            except Exception:  # whoever needs it takes it back, and sees the error then
+                log.exception("internal error in a call that was put off")
+        return calls
 
     def _do(self, calls: list[tuple[Any, Done]]) -> None:
         """Do the calls. A domain has one call at a time, so their order does not matter."""

@@ -12,6 +12,9 @@ row. What this holder itself did stays on its own clock: if the engine's is set 
 waits for the outcome, which has come long before. The row's end is the later one of two moments: the engine's clock
 when the leave is made, and the holder's own moment as the latest that it can be on that clock. The ledger has the
 second, and so has the holder's next entry: so no request is nearer to the one before it than the ledgers say.
+
+Where the delay is short, the leave is held for a moment, and goes into the row with the holder's next entry: one change
+that says both. Until then the row says that a request is out, which is true for all that others can know.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -32,12 +36,13 @@ from crawler.pace.gate_record import GateRecord, for_run
 from crawler.workspace.door import GateError, RequestSpan
 from crawler.workspace.log import Cursor
 from crawler.workspace.postgres.engine_clock import US
-from crawler.workspace.postgres.engine_session import Connection, EngineSession, Fenced, Gone
+from crawler.workspace.postgres.engine_session import HOLD, Connection, EngineSession, Fenced, Gone, LaterCall
 from crawler.workspace.postgres.record_logs import ResultRecords
 
 _MARGIN_MS = 5_000  # a request that is given up takes a moment to end
 _APART_US = 1_000_000  # two clocks that seem further apart than this: one of them was set
 _TRIES = 20  # a row that changes under a decision is decided upon again
+_MOST_JOINED = 15  # leaves in a row that go with the next entry: others may have their turn after the next one
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(GateRecord).decode
@@ -150,13 +155,13 @@ def _made(connection: Connection, changes: list[Change]) -> list[Changed]:
 
 
 class _Leaving(NamedTuple):
-    """A request's end on its way to the engine, with this machine's moment of it."""
+    """A request's end that the row does not have yet: the records before and after it, and this machine's moment."""
 
-    change: Change
+    before: GateRecord
     ended: GateRecord
     at: Moment
     is_ledgered: bool
-    outcome: Callable[[], Changed]
+    call: LaterCall  # its work is the change
 
 
 class GateRow:
@@ -185,6 +190,8 @@ class GateRow:
         self._generation = 0  # the session's, when `_row` was read
         self._is_out = False  # a request of ours
         self._leaving: _Leaving | None = None
+        self._wait_ms = 0  # the delay before the last request
+        self._joined = 0  # leaves in a row that went with the next entry
         self.record = GateRecord()
         self.span = RequestSpan("", 0, 0, 0)
 
@@ -201,6 +208,9 @@ class GateRow:
 
     def try_enter(self, request: EntryRequest, *, adjust: Adjust | None = None) -> Entry:
         self._session.join()
+        at_once = self._leave_and_enter(request, adjust)
+        if at_once is not None:
+            return at_once
         self._settle()
         for _ in range(_TRIES):
             if self._row is None or self._row.is_in_flight:
@@ -223,18 +233,18 @@ class GateRow:
                     if adjusted == before or self._write(adjusted, before) is not None:
                         return Entry(later, self._clock())
                 continue
-            if self._clock().mono_ns - now.mono_ns >= self._half_ns:
-                return Entry(self._turn_back(wait_ms), self._clock())
-            self._is_out = True
-            return Entry(admission, now)
+            self._joined = 0
+            return self._entered(admission, now, wait_ms)
         return Entry(Busy(), self._clock())
 
     def finish(self, *, is_ledgered: bool = False) -> Moment:
         assert self._row is not None
         now = self._clock()
-        ended = finish(self.record, now, is_ledgered=is_ledgered)
-        change = self._change(ended, self.record)
-        self._leaving = _Leaving(change, ended, now, is_ledgered, self._session.begin(change))
+        before = self.record
+        ended = finish(before, now, is_ledgered=is_ledgered)
+        can_wait = self._wait_ms < HOLD * 1000 and self._joined < _MOST_JOINED
+        call = self._session.later(partial(self._change, ended, before), can_wait=can_wait)
+        self._leaving = _Leaving(before, ended, now, is_ledgered, call)
         self.record, self._is_out = ended, False
         end_us = self._session.clock.latest_us(now.mono_ns)
         start_us = self._row.entered_us or end_us
@@ -244,6 +254,13 @@ class GateRow:
         return now
 
     def update(self, run: int, adjust: Adjust) -> bool:
+        self._results.flush()
+        leaving = self._leaving
+        if leaving is not None and leaving.call.take_back():
+            record = revise(self.record, run, self._clock(), adjust)
+            if self._write(record, leaving.before) is not None:
+                self._leaving = None
+                return True
         self._settle()
         for _ in range(_TRIES):
             self._results.flush()
@@ -266,6 +283,8 @@ class GateRow:
     def close(self) -> None:
         with suppress(Fenced, Gone):
             self._settle()
+        if self._session.gates_used.get(self._domain) is self:
+            del self._session.gates_used[self._domain]
         if self._is_out:
             self._is_out = False
             if self._row is not None:  # a request whose end nobody knows: the gate is not held for it any more
@@ -276,10 +295,44 @@ class GateRow:
 
     # -- inside ------------------------------------------------------------------------------------------
 
+    def _leave_and_enter(self, request: EntryRequest, adjust: Adjust | None) -> Entry | None:
+        """Make the leave and the next entry as one change. None: not so; the leave comes first, by itself."""
+        leaving = self._leaving
+        if leaving is None or not leaving.call.take_back():
+            return None
+        now = self._clock()
+        before = self.record
+        entering = enter(before, request, now, adjust)
+        if not isinstance(entering.admission, Open):
+            return None
+        wait_ms = _delay_ms(for_run(before, request.run), max(request.delay_ms, request.crawl_delay_ms or 0))
+        if self._write(entering.record, before, wait_ms, after=leaving) is None:
+            return None
+        self._leaving = None
+        self._joined += 1
+        return self._entered(entering.admission, now, wait_ms)
+
+    def _entered(self, admission: Open, asked: Moment, wait_ms: int) -> Entry:
+        """The row says that a request leaves. It does, if the answer did not take too long."""
+        self._wait_ms = wait_ms
+        if self._clock().mono_ns - asked.mono_ns >= self._half_ns:
+            return Entry(self._turn_back(wait_ms), self._clock())
+        self._is_out = True
+        self._session.gates_used[self._domain] = self
+        return Entry(admission, asked)
+
     def _settle(self) -> None:
-        """Wait until the leave that is on its way is made."""
+        """Make the leave that the row does not have yet, or wait until it is made."""
         leaving, self._leaving = self._leaving, None
-        if leaving is None or self._note(leaving.change, leaving.ended, leaving.at, leaving.outcome()) is not None:
+        if leaving is None:
+            return
+        if leaving.call.take_back():
+            change = self._change(leaving.ended, leaving.before)
+            changed = self._session.run(change)
+        else:
+            changed = leaving.call.outcome()
+            change = leaving.call.work
+        if self._note(change, leaving.ended, leaving.at, changed) is not None:
             return
         self._session.run(self._session.renew)  # a process that is fenced leaves the row to others
         for _ in range(_TRIES):
@@ -301,12 +354,24 @@ class GateRow:
         if row is None or not row.is_in_flight or row.flight_until_us <= row.now_us:
             return False
         if self._session.is_held_by_me(row.flight_by):
-            return self._is_out  # else its entry was made, and the answer lost
+            return self._is_out or self._is_used_beside()  # else its entry was made, and the answer lost
         by = row.flight_by
         if by is not None and self._session.run(lambda connection: self._session.free_of_dead(connection, by)):
             self._read()
             return self._row is not None and self._row.is_in_flight and self._row.flight_until_us > self._row.now_us
         return True
+
+    def _is_used_beside(self) -> bool:
+        """Has this process a request out by another `GateRow` of this domain, or one whose end was not told yet?
+
+        Another domain's robots.txt leads here while this one is visited. The end is told now.
+        """
+        other = self._session.gates_used.get(self._domain)
+        if other is None or other is self:
+            return False
+        if other._leaving is not None:
+            other._leaving.call.send()
+        return other._is_out or other._leaving is not None
 
     def _fetch(self) -> Row | None:
         def work(connection: Connection) -> Row | None:
@@ -384,24 +449,36 @@ class GateRow:
             breaker = replace(breaker, since_ns=self._session.clock.engine_us(breaker.since_ns) * US)
         return _encode(replace(record, ended=None, is_in_flight=False, breaker=breaker))
 
-    def _write(self, record: GateRecord, before: GateRecord, wait_ms: int | None = None) -> Changed | None:
-        """Make a change that was decided upon; None: the row is another one by now. `wait_ms`: a request leaves."""
-        change = self._change(record, before, wait_ms)
+    def _write(
+        self,
+        record: GateRecord,
+        before: GateRecord,
+        wait_ms: int | None = None,
+        after: _Leaving | None = None,
+    ) -> Changed | None:
+        """Make a change that was decided upon; None: the row is another one by now.
+
+        `wait_ms`: a request leaves; `after`: at once after this one has ended.
+        """
+        change = self._change(record, before, wait_ms, after)
         asked = self._clock()
         return self._note(change, record, asked, self._session.run(change))
 
-    def _change(self, record: GateRecord, before: GateRecord, wait_ms: int | None = None) -> Change:
+    def _change(
+        self, record: GateRecord, before: GateRecord, wait_ms: int | None = None, after: _Leaving | None = None
+    ) -> Change:
         row = self._row
         assert row is not None
         is_entry = wait_ms is not None
         ends = record.ended is not before.ended and record.ended != before.ended
         from_us = 0
-        ended_us = row.ended_us if row.own_end_us is None else row.own_end_us
-        if is_entry and ended_us is not None and ended_us <= row.now_us + _APART_US:
-            from_us = ended_us + (wait_ms or 0) * US
         ends_us = None
-        if ends and not is_entry and record.ended is not None:
+        if after is not None:
+            ends_us = self._session.clock.latest_us(after.at.mono_ns)
+        elif ends and not is_entry and record.ended is not None:
             ends_us = self._session.clock.latest_us(record.ended.mono_ns)
+        if is_entry:
+            from_us = self._from_us(row, wait_ms or 0, ends_us)
         return Change(
             self._domain,
             row.version,
@@ -414,6 +491,15 @@ class GateRow:
             ends_us=ends_us,
             flight_us=self._flight_us if is_entry else 0,
         )
+
+    def _from_us(self, row: Row, wait_ms: int, own_end_us: int | None) -> int:
+        """The engine's moment before which a request must not leave. 0: a clock was set, and does not tell."""
+        if own_end_us is not None:
+            return own_end_us + wait_ms * US
+        ended_us = row.ended_us if row.own_end_us is None else row.own_end_us
+        if ended_us is None or ended_us > row.now_us + _APART_US:
+            return 0
+        return ended_us + wait_ms * US
 
     def _note(self, change: Change, record: GateRecord, asked: Moment, changed: Changed) -> Changed | None:
         """The change's outcome: what the row is now. None: it was not made."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 import time
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ NUMBERS = count()
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["enter", "enter", "finish", "wait", "reopen", "engine", "reconnect", "claim"]),
+        st.sampled_from(["enter", "enter", "finish", "wait", "reopen", "engine", "reconnect", "claim", "send"]),
         st.integers(0, 1),
         st.integers(-5000, 5000),
     ),
@@ -35,18 +37,31 @@ steps = st.lists(
 )
 
 
+class Alone:
+    """A waiter whose every call comes from a greenlet, the only one: leaves are put off, as in a fetcher."""
+
+    is_here = True
+
+    def wait_for_callback(self, begin: Callable[[Callable[[Any], None]], None], seconds: float) -> Any:
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        begin(answers.put)
+        return answers.get(timeout=30)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=steps)
+@given(steps=steps, are_put_off=st.booleans())
 def test_requests_keep_their_distance_and_their_budget_whatever_happens(
-    opener: EngineOpener, steps: list[tuple[str, int, int]]
+    opener: EngineOpener, steps: list[tuple[str, int, int]], are_put_off: bool
 ) -> None:
     """Two machines, whose clocks nobody compares; the engine's is set forward and back; connections are lost; holders
-    leave with a request out. Only time that really passed counts.
+    leave with a request out; leaves go with the next entry, or are sent before. Only time that really passed counts.
     """
     domain = f"d{next(NUMBERS)}.test"
     machines = [Clock(mono_ms=10_000), Clock(mono_ms=90_000_000)]
     engine = opener.clock()
     workspaces = [opener(), opener()]
+    for each in workspaces if are_put_off else ():
+        each.wait_in(Alone())
     gates = [each.gate(domain, clock) for each, clock in zip(workspaces, machines, strict=True)]
     out: int | None = None
     true_ms, last_end, sent = 0, None, 0
@@ -65,6 +80,8 @@ def test_requests_keep_their_distance_and_their_budget_whatever_happens(
             workspaces[number].session._connection = None
         elif step == "claim":
             workspaces[number].claim(domain)
+        elif step == "send" and (leaving := gates[number]._leaving) is not None:
+            leaving.call.send()
         elif step == "finish" and out == number:
             gates[number].finish()
             last_end, out = true_ms, None
@@ -234,6 +251,88 @@ def test_nobody_waits_for_a_leave_and_who_uses_the_gate_next_finds_it_made(opene
 
     in_a_greenlet(workspace, visit)
     assert seen == [True, False, Open(2), False]
+
+
+def test_a_leave_and_the_next_entry_are_one_change(opener: EngineOpener) -> None:
+    clock, workspace, seen = opener.clock(), opener(), []
+    gate, near = workspace.gate("a.test", clock), replace(WISH, delay_ms=100)
+
+    def row() -> tuple[int, bool, bool]:
+        columns = "version, is_in_flight, ended_us = entered_us"
+        found: list[tuple[int, bool, bool]] = workspace.session.execute(f"SELECT {columns} FROM gates")
+        return found[0]
+
+    def visit() -> None:
+        assert gate.try_enter(near).admission == Open(1)
+        for number in (2, 3, 4):
+            gate.finish()
+            clock.pass_ms(100)
+            assert gate.try_enter(near).admission == Open(number)
+            seen.append(row())
+        gate.finish()
+        assert gate.update(1, lambda record: replace(record, pause_ms=7))
+        seen.append(row())
+        clock.pass_ms(99)
+        assert isinstance(gate.try_enter(near).admission, NotYet), "the end of the last request is not forgotten"
+
+    in_a_greenlet(workspace, visit)
+    assert seen == [(2, True, True), (3, True, True), (4, True, True), (5, False, True)]
+
+
+def test_a_leave_that_nothing_follows_is_told_after_a_while(opener: EngineOpener) -> None:
+    workspace, others = opener(), opener()
+    gate = workspace.gate("a.test", read_clock)
+
+    def visit() -> None:
+        assert gate.try_enter(replace(WISH, delay_ms=1)).admission == Open(1)
+        gate.finish()
+
+    in_a_greenlet(workspace, visit)
+    until = time.monotonic() + 30
+    while others.gate("a.test", read_clock).read().is_in_flight:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_domain_that_is_asked_without_pause_is_open_to_others_now_and_then(opener: EngineOpener) -> None:
+    """Another domain's robots.txt leads there: it must not wait until the last page of this one."""
+    workspace, others = opener(), opener()
+    gate, seen = workspace.gate("a.test", read_clock), []
+
+    def visit() -> None:
+        for number in range(1, 40):
+            assert gate.try_enter(replace(WISH, delay_ms=0)).admission == Open(number)
+            gate.finish()
+            assert gate._leaving is not None
+            if gate._leaving.call.work is not None:
+                assert not isinstance(others.gate("a.test", read_clock).try_enter(WISH).admission, Open)
+                seen.append(number)
+
+    in_a_greenlet(workspace, visit)
+    assert len(seen) >= 2
+
+
+def test_two_requests_of_one_process_to_a_domain_wait_for_each_other(opener: EngineOpener) -> None:
+    """The second one is for another domain's robots.txt, which leads here."""
+    workspace, seen = opener(), []
+    mine, beside = workspace.gate("a.test", read_clock), workspace.gate("a.test", read_clock)
+    near = replace(WISH, delay_ms=0)
+
+    def visit() -> None:
+        assert mine.try_enter(near).admission == Open(1)
+        seen.append(beside.try_enter(near).admission)
+        mine.finish()
+        seen.append(beside.try_enter(near).admission)
+        while isinstance(entered := beside.try_enter(near).admission, Busy):
+            time.sleep(0.01)
+        seen.append(entered)
+        seen.append(mine.try_enter(near).admission)
+        beside.finish(is_ledgered=True)
+        beside.close()
+        seen.append(mine.try_enter(near).admission)
+
+    in_a_greenlet(workspace, visit)
+    assert seen == [Busy(), Busy(), Open(2), Busy(), Open(3)]
 
 
 def test_a_leave_on_its_way_when_the_connection_is_lost_is_made_on_the_next_one(opener: EngineOpener) -> None:
