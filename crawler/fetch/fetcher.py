@@ -57,6 +57,7 @@ from crawler.workspace.runs import RunWatch
 log = logging.getLogger("sumi.fetcher")
 
 DEAD_MAN = 3  # times `processing-timeout` of CPU without a round of the main thread: then the kernel ends this process
+_LISTEN_EVERY = 0.5  # seconds between looks for announcements that no bell told of
 EXIT_MISTAKE = 70  # a bug in this program: the supervisor may start another process
 
 
@@ -86,6 +87,8 @@ class Fetcher:
         self._queue: DueQueue[LeasedDomain] = DueQueue(self._hub.wake, LeasedDomain.handicap)
         self._runs = RunWatch(self._workspace)
         self._error: Exception | None = None
+        self._has_rung = True
+        self._listened_at = 0.0
         self.counts = Counts()
 
     def run(
@@ -201,6 +204,8 @@ class Fetcher:
         now = time.monotonic()
         if self._is_main:
             self._wind_up()
+        if self._has_rung and not (self._queue or self._requester.in_flight):
+            self._workspace.look_again()  # the run may be over
         self._runs.refresh()
         self._outlook.refresh()
         self._pressure.look(now)
@@ -209,7 +214,9 @@ class Fetcher:
         is_held = is_paused or self._outlook.holds_requests or self._pressure.holds_requests
         if is_held != self._queue.is_held:
             self._queue.hold(is_held)
-        self._claims.listen(now)
+        if self._has_rung or now - self._listened_at >= _LISTEN_EVERY:
+            self._listened_at = now
+            self._claims.listen(now)
         if not is_held:
             self._loop.share_slots(now)
             if self._loop.room:
@@ -220,7 +227,7 @@ class Fetcher:
         doing = "paused" if is_paused else network_state.HOLDS if self._outlook.holds_requests else ""
         doing = doing or self._pressure.now.doing or ("idle" if is_idle else "running")
         self._control.beat(doing, force=self._outlook.has_news())
-        self._control.wait(self._patience(is_idle))
+        self._has_rung = self._control.wait(self._patience(is_idle))
 
     def _wind_up(self) -> None:
         """Put off the end of this process, which the kernel brings about if this is not called again.

@@ -92,8 +92,8 @@ class Outlook:
     # -- for the main thread -------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Read the document again."""
-        content = self._workspace.document(network_state.DOCUMENT)
+        """Look at the document again."""
+        content = self._workspace.glance(network_state.DOCUMENT)
         if content == self._content:
             return
         self._content = content

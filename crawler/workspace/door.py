@@ -247,6 +247,9 @@ class ResultLogs(Protocol):
     def segment_bytes(self, name: str, number: int) -> int:
         """The size of a segment; 0 if it is gone."""
 
+    def unread_bytes(self, positions: Mapping[str, Cursor]) -> int:
+        """Bytes after these positions, in all logs together; a log that is not named is unread."""
+
     def make_durable(self, name: str, numbers: Iterable[int]) -> None:
         """Sync segments that another process wrote. Segments that are gone are passed over."""
 
@@ -532,6 +535,9 @@ class Workspace(Protocol):
     def heartbeats(self) -> dict[str, bytes]:
         """The last heartbeat of every process, by its name."""
 
+    def heartbeat(self, name: str) -> bytes | None:
+        """The last heartbeat of one process; None if there is none."""
+
     def record_crash(self, name: str, text: str) -> str:
         """Keep the traceback of a stage that crashed; returns the place, for people."""
 
@@ -539,6 +545,12 @@ class Workspace(Protocol):
 
     def document(self, name: str) -> bytes | None:
         """A small shared document (`run`, `config`, `crawl`); None if there is none."""
+
+    def glance(self, name: str) -> bytes | None:
+        """A small document as it is, or was a quarter of a second ago: for those who look in every round."""
+
+    def look_again(self) -> None:
+        """Something may have changed: the next look at a document or a flag is not at what was."""
 
     def write_document(self, name: str, content: bytes) -> None:
         """Replace it, durably and as a whole."""

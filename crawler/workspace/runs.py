@@ -119,8 +119,8 @@ class RunWatch:
         self.is_completed = False
 
     def refresh(self) -> None:
-        """Read the document again."""
-        content = self._workspace.document(_DOCUMENT)
+        """Look at the document again."""
+        content = self._workspace.glance(_DOCUMENT)
         if content is None or content == self._content:
             return
         self._content = content

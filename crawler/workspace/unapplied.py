@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from crawler.workspace.door import Workspace
-from crawler.workspace.log import BEGINNING, Cursor
+from crawler.workspace.log import Cursor
 
 _INGEST = "ingest"
 
@@ -26,18 +26,12 @@ def unapplied(workspace: Workspace) -> tuple[int, int, int | None] | None:
 
     None: no ingest has told yet.
     """
-    beat = workspace.heartbeats().get(_INGEST)
+    beat = workspace.heartbeat(_INGEST)
     try:
         facts = orjson.loads(beat or b"{}")["facts"]
         positions = {str(name): Cursor(int(at[0]), int(at[1])) for name, at in facts["positions"].items()}
         mean, free = float(facts["mean_result_bytes"]), facts["free_disk"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
-    size = 0
-    for name in workspace.results.writers():
-        reader = workspace.results.reader(name, positions.get(name, BEGINNING))
-        try:
-            size += reader.unread_bytes()
-        finally:
-            reader.close()
+    size = workspace.results.unread_bytes(positions)
     return int(size / mean) if mean > 0 else 0, size, free if isinstance(free, int) else None

@@ -326,6 +326,9 @@ class FileWorkspace:
         # Not worth dying for: the work itself meets the same disk.
         _write_if_possible(self.layout.status_of(name), sealed(content))
 
+    def heartbeat(self, name: str) -> bytes | None:
+        return _read_sealed(self.layout.status_of(name))
+
     def heartbeats(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         try:
@@ -349,6 +352,12 @@ class FileWorkspace:
 
     def document(self, name: str) -> bytes | None:
         return _read_sealed(self.layout.document(name))
+
+    def glance(self, name: str) -> bytes | None:
+        return self.document(name)
+
+    def look_again(self) -> None:
+        """Every look is at what is."""
 
     def write_document(self, name: str, content: bytes) -> None:
         write_atomically(self.layout.document(name), sealed(content))

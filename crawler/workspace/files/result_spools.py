@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from crawler.workspace.atomic import sync_file, write_atomically
@@ -50,6 +50,16 @@ class ResultSpools:
 
     def end(self, name: str) -> Cursor:
         return spool.end_of(self._layout.results_of(name))
+
+    def unread_bytes(self, positions: Mapping[str, Cursor]) -> int:
+        size = 0
+        for name in self.writers():
+            reader = self.reader(name, positions.get(name, BEGINNING))
+            try:
+                size += reader.unread_bytes()
+            finally:
+                reader.close()
+        return size
 
     def is_line_end(self, name: str, cursor: Cursor) -> bool:
         """A line ends there (its newline may be damaged), or the segment does (with a torn line, if its writer was

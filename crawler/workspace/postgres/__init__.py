@@ -3,6 +3,7 @@
     engine_session     a process's connection, its lease, and a thread for what must not wait
     engine_clock       the engine's clock, which alone decides, and this machine's beside it
     gate_rows          gates: many entries and leaves in one statement
+    glances            heartbeat, flags and documents, in one statement
     record_logs        results, releases, feed, orders: lines by (segment, offset), as in files
     job_windows        released jobs and the bookmarks in them
     engine_bells       bells by NOTIFY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
@@ -22,12 +21,12 @@ from crawler.workspace.postgres.claim_rows import ClaimRow, claim_domains, relea
 from crawler.workspace.postgres.engine_bells import Bells, EngineBell
 from crawler.workspace.postgres.engine_session import LEASE, Connection, EngineSession, Fenced, Gone, durably
 from crawler.workspace.postgres.gate_rows import GateRow
+from crawler.workspace.postgres.glances import Glances
 from crawler.workspace.postgres.record_logs import HintRecords, RecordSync, ResultRecords, in_one
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.seals import sealed, unsealed
 
 ARCHIVE = "archive/results"  # below the folder of a machine, unless the config says otherwise
-_READ_FLAGS_EVERY = 0.2  # seconds
 _SLOTS_LOCK = 0x53756D69_536C6F74  # any number that only this program uses
 _KEPT_TABLES = ("holders", "roles", "eras")
 
@@ -113,8 +112,7 @@ class EngineWorkspace:
         self.orders = HintRecords(self.session, "orders")
         self.logs = self._local.logs
         self._bells = Bells(self.session, url)
-        self._flags: list[str] = []
-        self._flags_read_at = 0.0
+        self._glances = Glances(self.session, self._local.flags)
 
     @property
     def name(self) -> str:
@@ -313,11 +311,8 @@ class EngineWorkspace:
     # -- flags, bells, heartbeats ------------------------------------------------------------------------
 
     def is_flagged(self, word: str, stage: str | None = None) -> bool:
-        now = time.monotonic()
-        if now - self._flags_read_at >= _READ_FLAGS_EVERY or not self._flags_read_at:
-            self._flags_read_at = now
-            self._flags = self.flags()
-        return word in self._flags or (stage is not None and f"{word}.{stage}" in self._flags)
+        flags = self._glances.flags()
+        return word in flags or (stage is not None and f"{word}.{stage}" in flags)
 
     def flags(self) -> list[str]:
         """Those of the crawl, and the flag files in this machine's own folder, which its processes alone obey."""
@@ -327,12 +322,12 @@ class EngineWorkspace:
         return [name for name in names if name in found]
 
     def set_flag(self, word: str, stage: str | None = None) -> None:
-        self._flags_read_at = 0.0
+        self._glances.forget()
         statement = "INSERT INTO flags VALUES (%s) ON CONFLICT DO NOTHING"
         self.session.execute(statement, (_flag(word, stage),), is_durable=True)
 
     def clear_flag(self, word: str, stage: str | None = None) -> bool:
-        self._flags_read_at = 0.0
+        self._glances.forget()
         was_here = self._local.clear_flag(word, stage)
         statement = "DELETE FROM flags WHERE name = %s RETURNING name"
         return bool(self.session.execute(statement, (_flag(word, stage),), is_durable=True)) or was_here
@@ -348,15 +343,15 @@ class EngineWorkspace:
 
     def beat(self, name: str, content: bytes) -> None:
         with suppress(WorkspaceError):
-            self.session.execute(
-                "INSERT INTO heartbeats VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET content = excluded.content",
-                (name, sealed(content)),
-            )
+            self._glances.beat(name, content)
 
     def heartbeats(self) -> dict[str, bytes]:
         found = self.session.execute("SELECT name, content FROM heartbeats ORDER BY name")
         beats = {name: unsealed(content) for name, content in found}
         return {name: content for name, content in beats.items() if content is not None}
+
+    def heartbeat(self, name: str) -> bytes | None:
+        return self._sealed("SELECT content FROM heartbeats WHERE name = %s", name)
 
     def record_crash(self, name: str, text: str) -> str:
         return self._local.record_crash(name, text)
@@ -366,7 +361,14 @@ class EngineWorkspace:
     def document(self, name: str) -> bytes | None:
         return self._sealed("SELECT content FROM documents WHERE name = %s", name)
 
+    def glance(self, name: str) -> bytes | None:
+        return self._glances.document(name)
+
+    def look_again(self) -> None:
+        self._glances.forget()
+
     def write_document(self, name: str, content: bytes) -> None:
+        self._glances.forget()
         self.session.execute(
             "INSERT INTO documents VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET content = excluded.content",
             (name, sealed(content)),

@@ -155,11 +155,15 @@ def _made(connection: Connection, changes: list[Change]) -> list[Changed]:
 
 
 class _Leaving(NamedTuple):
-    """A request's end that the row does not have yet: the records before and after it, and this machine's moment."""
+    """A request's end that the row does not have yet: the records before and after it, and this machine's moment.
+
+    `ends_us`: that moment on the engine's clock, at the latest, by what was known of it then.
+    """
 
     before: GateRecord
     ended: GateRecord
     at: Moment
+    ends_us: int
     is_ledgered: bool
     call: LaterCall  # its work is the change
 
@@ -243,10 +247,10 @@ class GateRow:
         before = self.record
         ended = finish(before, now, is_ledgered=is_ledgered)
         can_wait = self._wait_ms < HOLD * 1000 and self._joined < _MOST_JOINED
-        call = self._session.later(partial(self._change, ended, before), can_wait=can_wait)
-        self._leaving = _Leaving(before, ended, now, is_ledgered, call)
-        self.record, self._is_out = ended, False
         end_us = self._session.clock.latest_us(now.mono_ns)
+        call = self._session.later(partial(self._change, ended, before, ends_us=end_us), can_wait=can_wait)
+        self._leaving = _Leaving(before, ended, now, end_us, is_ledgered, call)
+        self.record, self._is_out = ended, False
         start_us = self._row.entered_us or end_us
         self.span = RequestSpan(
             self._session.era, start_us // 1000, start_us // 1000, max(0, end_us // 1000 - start_us // 1000)
@@ -258,7 +262,7 @@ class GateRow:
         leaving = self._leaving
         if leaving is not None and leaving.call.take_back():
             record = revise(self.record, run, self._clock(), adjust)
-            if self._write(record, leaving.before) is not None:
+            if self._write(record, leaving.before, ends_us=leaving.ends_us) is not None:
                 self._leaving = None
                 return True
         self._settle()
@@ -306,7 +310,7 @@ class GateRow:
         if not isinstance(entering.admission, Open):
             return None
         wait_ms = _delay_ms(for_run(before, request.run), max(request.delay_ms, request.crawl_delay_ms or 0))
-        if self._write(entering.record, before, wait_ms, after=leaving) is None:
+        if self._write(entering.record, before, wait_ms, ends_us=leaving.ends_us) is None:
             return None
         self._leaving = None
         self._joined += 1
@@ -327,7 +331,7 @@ class GateRow:
         if leaving is None:
             return
         if leaving.call.take_back():
-            change = self._change(leaving.ended, leaving.before)
+            change = self._change(leaving.ended, leaving.before, ends_us=leaving.ends_us)
             changed = self._session.run(change)
         else:
             changed = leaving.call.outcome()
@@ -454,31 +458,27 @@ class GateRow:
         record: GateRecord,
         before: GateRecord,
         wait_ms: int | None = None,
-        after: _Leaving | None = None,
+        ends_us: int | None = None,
     ) -> Changed | None:
         """Make a change that was decided upon; None: the row is another one by now.
 
-        `wait_ms`: a request leaves; `after`: at once after this one has ended.
+        `wait_ms`: a request leaves. `ends_us`: one of ours has ended, by what was known of the engine's clock then.
         """
-        change = self._change(record, before, wait_ms, after)
+        change = self._change(record, before, wait_ms, ends_us)
         asked = self._clock()
         return self._note(change, record, asked, self._session.run(change))
 
     def _change(
-        self, record: GateRecord, before: GateRecord, wait_ms: int | None = None, after: _Leaving | None = None
+        self, record: GateRecord, before: GateRecord, wait_ms: int | None = None, ends_us: int | None = None
     ) -> Change:
         row = self._row
         assert row is not None
         is_entry = wait_ms is not None
-        ends = record.ended is not before.ended and record.ended != before.ended
         from_us = 0
-        ends_us = None
-        if after is not None:
-            ends_us = self._session.clock.latest_us(after.at.mono_ns)
-        elif ends and not is_entry and record.ended is not None:
-            ends_us = self._session.clock.latest_us(record.ended.mono_ns)
         if is_entry:
             from_us = self._from_us(row, wait_ms or 0, ends_us)
+        elif ends_us is None and record.ended is not None and record.ended != before.ended:
+            ends_us = self._session.clock.latest_us(record.ended.mono_ns)
         return Change(
             self._domain,
             row.version,

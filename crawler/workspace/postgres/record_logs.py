@@ -9,12 +9,12 @@ one. So a reader that goes by (segment, offset) misses nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from crawler.engine.packed_arrays import int8s
+from crawler.engine.packed_arrays import int8s, texts
 from crawler.workspace.atomic import write_atomically
 from crawler.workspace.files.layout import Layout, safe_name
 from crawler.workspace.files.spool import is_whole, seal_line
@@ -43,6 +43,11 @@ _BEGIN_LINES = (
     " SET segment = greatest(logs.segment, excluded.segment) RETURNING id, segment)"
     " SELECT id, segment, (SELECT bytes FROM segments s WHERE s.log = log.id AND s.number = %(segment)s),"
     f" {_DURABLE} FROM log"
+)
+_UNREAD = (
+    "SELECT coalesce(sum(greatest(0, s.bytes - CASE WHEN s.number = p.segment THEN p.start ELSE 0 END)), 0)::bigint"
+    " FROM logs l LEFT JOIN unnest(%s::text[], %s::bigint[], %s::bigint[]) AS p(name, segment, start) USING (name)"
+    " JOIN segments s ON s.log = l.id AND s.number >= coalesce(p.segment, 0) WHERE l.name LIKE 'results/%%'"
 )
 _LAST = 2**62
 Also = Callable[[Connection], None]
@@ -389,6 +394,15 @@ class ResultRecords:
 
     def end(self, name: str) -> Cursor:
         return end_of(self._session, f"results/{name}")
+
+    def unread_bytes(self, positions: Mapping[str, Cursor]) -> int:
+        known = list(positions.items())
+        values = (
+            texts([f"results/{name}" for name, _ in known]),
+            int8s([cursor.segment for _, cursor in known]),
+            int8s([cursor.offset for _, cursor in known]),
+        )
+        return int(self._session.execute(_UNREAD, values)[0][0])
 
     def is_line_end(self, name: str, cursor: Cursor) -> bool:
         if cursor > self.end(name):

@@ -148,6 +148,16 @@ class MemoryResults:
     def end(self, name: str) -> Cursor:
         return self._log(name).end()
 
+    def unread_bytes(self, positions: Mapping[str, Cursor]) -> int:
+        size = 0
+        for name in self.writers():
+            reader = self.reader(name, positions.get(name, BEGINNING))
+            try:
+                size += reader.unread_bytes()
+            finally:
+                reader.close()
+        return size
+
     def is_line_end(self, name: str, cursor: Cursor) -> bool:
         return cursor <= self.end(name)
 
@@ -622,6 +632,9 @@ class MemoryWorkspace:
     def beat(self, name: str, content: bytes) -> None:
         self._beats[name] = content
 
+    def heartbeat(self, name: str) -> bytes | None:
+        return self._beats.get(name)
+
     def heartbeats(self) -> dict[str, bytes]:
         return dict(self._beats)
 
@@ -637,6 +650,12 @@ class MemoryWorkspace:
 
     def document(self, name: str) -> bytes | None:
         return self._documents.get(name)
+
+    def glance(self, name: str) -> bytes | None:
+        return self.document(name)
+
+    def look_again(self) -> None:
+        pass
 
     def write_document(self, name: str, content: bytes) -> None:
         self._documents[name] = content

@@ -759,7 +759,48 @@ def test_heartbeats_and_documents_are_read_as_they_were_last_written(open_it: Op
     workspace.write_document("run", b"two")
     assert open_it().heartbeats() == {"fetcher-01": b'{"n":2}'}
     assert open_it().document("run") == b"two"
+    assert open_it().heartbeat("fetcher-01") == b'{"n":2}' and workspace.heartbeat("fetcher-02") is None
     assert workspace.robots("a.test") is None
+
+
+def test_who_glances_sees_what_was_written_when_it_looks_again(open_it: Opener, workspace: Workspace) -> None:
+    other = open_it()
+    assert (workspace.glance("run"), workspace.is_flagged("pause")) == (None, False)
+    other.write_document("run", b"one")
+    other.set_flag("pause")
+    workspace.look_again()
+    assert (workspace.glance("run"), workspace.is_flagged("pause")) == (b"one", True)
+    workspace.write_document("run", b"two")
+    workspace.clear_flag("pause")
+    assert (workspace.glance("run"), workspace.is_flagged("pause")) == (b"two", False)
+    other.write_document("run", b"three")
+    until = time.monotonic() + 30
+    while workspace.glance("run") != b"three":
+        assert time.monotonic() < until
+
+
+def test_unread_bytes_are_those_of_all_logs_after_the_positions(workspace: Workspace) -> None:
+    ends = {}
+    for name in ("fetcher-01", "fetcher-02"):
+        writer = workspace.results.writer(name, segment_bytes=SMALL)
+        for number in range(4):
+            ends[name] = [*ends.get(name, []), writer.append(event(number))]
+        writer.sync()
+    whole = workspace.results.unread_bytes({})
+    sizes = [
+        workspace.results.segment_bytes(name, number)
+        for name in workspace.results.writers()
+        for number in workspace.results.segments(name)
+    ]
+    assert whole == sum(sizes) > 0
+    assert workspace.results.unread_bytes({name: found[-1] for name, found in ends.items()}) == 0
+    reader = workspace.results.reader("fetcher-01", ends["fetcher-01"][0])
+    left = workspace.results.unread_bytes({"fetcher-01": ends["fetcher-01"][0], "fetcher-02": ends["fetcher-02"][-1]})
+    assert left == reader.unread_bytes() < whole
+    reader.close()
+    assert workspace.results.unread_bytes({"fetcher-01": ends["fetcher-01"][-1]}) == sum(
+        workspace.results.segment_bytes("fetcher-02", number) for number in workspace.results.segments("fetcher-02")
+    )
 
 
 def test_moving_aside_leaves_an_empty_workspace(workspace: Workspace) -> None:

@@ -279,6 +279,24 @@ def test_a_leave_and_the_next_entry_are_one_change(opener: EngineOpener) -> None
     assert seen == [(2, True, True), (3, True, True), (4, True, True), (5, False, True)]
 
 
+def test_an_entry_with_the_leave_before_it_is_refused_if_it_is_too_early_by_the_engines_clock(
+    opener: EngineOpener,
+) -> None:
+    engine, here, workspace = opener.clock(), Clock(), opener()
+    gate, near, seen = workspace.gate("a.test", here), replace(WISH, delay_ms=100), []
+
+    def visit() -> None:
+        assert gate.try_enter(near).admission == Open(1)
+        gate.finish()
+        engine.pass_ms(40)
+        here.pass_ms(100)
+        seen.append(type(gate.try_enter(near).admission))
+        seen.append(opener().gate("a.test", here).read().is_in_flight)
+
+    in_a_greenlet(workspace, visit)
+    assert seen == [NotYet, False], "the leave is made all the same"
+
+
 def test_a_leave_that_nothing_follows_is_told_after_a_while(opener: EngineOpener) -> None:
     workspace, others = opener(), opener()
     gate = workspace.gate("a.test", read_clock)
@@ -296,8 +314,8 @@ def test_a_leave_that_nothing_follows_is_told_after_a_while(opener: EngineOpener
 
 def test_a_domain_that_is_asked_without_pause_is_open_to_others_now_and_then(opener: EngineOpener) -> None:
     """Another domain's robots.txt leads there: it must not wait until the last page of this one."""
-    workspace, others = opener(), opener()
-    gate, seen = workspace.gate("a.test", read_clock), []
+    clock, workspace, others = opener.clock(), opener(), opener()
+    gate, seen = workspace.gate("a.test", clock), []
 
     def visit() -> None:
         for number in range(1, 40):
@@ -305,7 +323,7 @@ def test_a_domain_that_is_asked_without_pause_is_open_to_others_now_and_then(ope
             gate.finish()
             assert gate._leaving is not None
             if gate._leaving.call.work is not None:
-                assert not isinstance(others.gate("a.test", read_clock).try_enter(WISH).admission, Open)
+                assert not isinstance(others.gate("a.test", clock).try_enter(WISH).admission, Open)
                 seen.append(number)
 
     in_a_greenlet(workspace, visit)
@@ -314,8 +332,8 @@ def test_a_domain_that_is_asked_without_pause_is_open_to_others_now_and_then(ope
 
 def test_two_requests_of_one_process_to_a_domain_wait_for_each_other(opener: EngineOpener) -> None:
     """The second one is for another domain's robots.txt, which leads here."""
-    workspace, seen = opener(), []
-    mine, beside = workspace.gate("a.test", read_clock), workspace.gate("a.test", read_clock)
+    clock, workspace, seen = opener.clock(), opener(), []
+    mine, beside = workspace.gate("a.test", clock), workspace.gate("a.test", clock)
     near = replace(WISH, delay_ms=0)
 
     def visit() -> None:
