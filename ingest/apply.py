@@ -56,6 +56,7 @@ Event = RobotsResult | SitemapResult | DomainEvent | FamilyEvent | GuessEvent | 
 
 _REOPENED_AT_ONCE = 20_000  # pages
 _REMEMBERED = 160_000  # addresses of links; some 30 MB
+_FIRST_SEEDS = 250  # of a run: committed by themselves, so that fetchers have work while the others are entered
 
 
 def _begins_run(result: Result) -> bool:
@@ -84,6 +85,7 @@ class MapUpdater:
         self.run = 0
         self.duplicates = 0  # results that had been applied already
         self.before_commit: Callable[[int], None] = lambda run: None  # for logs that go with the commit
+        self.on_first_seeds: Callable[[], None] = lambda: None  # the scheduler can release them
         self._index = store.index
         self._distances = store.distances
         self._longest = longest_key(config.traps.max_url_length)
@@ -101,6 +103,7 @@ class MapUpdater:
         self._found: dict[int, _Links] = {}
         self._visited: dict[int, Targets] = {}
         run, _ = store.last_run()
+        self._seeds_due = store.seeds_due() if run else None  # since when; this process's predecessor was killed then
         if run:
             with store.errors():
                 self._enter_run(run)
@@ -110,8 +113,11 @@ class MapUpdater:
     def apply_batch(self, batch: Sequence[tuple[Result, bytes]]) -> None:
         """Apply these results (each with its line); the changes wait in the store for `commit`. Raises StoreError."""
         with self.store.errors():
-            if not all(isinstance(result, RunEvent) and result.event != "started" for result, _ in batch):
+            is_about_pages = not all(isinstance(result, RunEvent) and result.event != "started" for result, _ in batch)
+            if is_about_pages or self._seeds_due is not None:
                 self.store.fill_index()  # other run events concern no page, and the scheduler waits for them at a start
+            if self._seeds_due is not None:
+                self._enter_seeds(self._seeds(), self._seeds_due)
             # A run that begins unloads all rows: those that its first results need can only be listed then.
             starts = [place + 1 for place, (result, _) in enumerate(batch) if _begins_run(result)]
             for start, end in pairwise([0, *starts, len(batch)]):
@@ -199,22 +205,46 @@ class MapUpdater:
         self._sitemaps.enter_domains(lambda domain: not self._decider.is_host_closed(domain.name))
 
     def _begin_run(self, run: int, at: str, config_hash: str) -> None:
-        """The first record of a run: its row, clear tables, its seeds. In one commit: a run without seeds is over."""
-        self._depths.spread(self.run)
-        self._enter_domains()
+        """The first record of a run: its row, clear tables, its seeds.
+
+        The first seeds are committed with the row, which says that others are due: a run without them is not over.
+        """
         self.store.changes.ends_run = True
-        self.commit()  # changes of the run before are written before its tables are cleared
+        self._commit_part()  # changes of the run before are written before its tables are cleared
         self._before_run(run)
         self.store.begin_run(run, at, config_hash)
         self._enter_run(run)
-        found = [self._finder.find_targets(seed, (seed,)) for entry in self.config.quality for seed in entry.seeds]
-        self.store.pages({number for targets in found for number in targets.numbers})  # in one list, not one by one
-        seeds = list(dict.fromkeys([number for each in found for number in self._numbers(each, at, Origin.SEED)]))
-        for page in self.store.pages(seeds):
-            self.store.set_origin(page, Origin.SEED)
-        self._depths.reach_all(seeds, self._distances.start)
-        self.store.note_seeds(seeds)
+        seeds = self._seeds()
+        if len(seeds) > _FIRST_SEEDS:
+            self.store.note_seeds_due(at)
+            self._make_seeds(seeds[:_FIRST_SEEDS], at)
+            self._commit_part()
+            self.on_first_seeds()
+        self._enter_seeds(seeds, at)
+
+    def _commit_part(self) -> None:
         self._depths.spread(self.run)
+        self._enter_domains()
+        self.commit()
+
+    def _seeds(self) -> list[str]:
+        return [seed for entry in self.config.quality for seed in entry.seeds]
+
+    def _enter_seeds(self, seeds: Sequence[str], at: str) -> None:
+        """All seeds of the run, in the next commit; some may have been made pages before."""
+        self.store.note_seeds(self._make_seeds(seeds, at))
+        self._seeds_due = None
+        self._depths.spread(self.run)
+
+    def _make_seeds(self, seeds: Sequence[str], at: str) -> list[int]:
+        """The pages of these seeds, from which the run starts."""
+        found = [self._finder.find_targets(seed, (seed,)) for seed in seeds]
+        self.store.pages({number for targets in found for number in targets.numbers})  # in one list, not one by one
+        numbers = list(dict.fromkeys([number for each in found for number in self._numbers(each, at, Origin.SEED)]))
+        for page in self.store.pages(numbers):
+            self.store.set_origin(page, Origin.SEED)
+        self._depths.reach_all(numbers, self._distances.start)
+        return numbers
 
     def _is_current(self, run: int, at: str) -> bool:
         """Does a record of this run count? One of a later run begins that run; one of an earlier run is too late."""

@@ -84,6 +84,7 @@ class Ingest:
         self._page_log, self._metrics = self._open_logs()
         self._counters = VisitCounters(self.store)
         self.updater.before_commit = self._write_logs
+        self.updater.on_first_seeds = partial(control.ring, "scheduler")
         self._put_copy_aside_if_completed()  # a kill may have come between the end of a run and that
         self.readers: dict[str, LogReader] = {}
         self._positions = self._sound_positions()

@@ -31,7 +31,8 @@ IDLE_LEASE_WHEN_FULL = 3.0  # … unless others wait for its place
 RETRY_AFTER = 3.0  # for a domain that another fetcher should claim
 RETRY_AFTER_AT_MOST = 30.0
 CLAIMING_AT_ONCE = 0.1  # seconds of claiming before the main thread does its other work
-CLAIMED_TOGETHER = 32  # domains; one after the other, each would wait for the disk
+CLAIMED_TOGETHER = 32  # domains; one after the other, each would wait for the disk …
+CLAIMED_FIRST = 4  # … but a fetcher that has none begins with few: what follows is claimed beside their requests
 SCAN_EVERY = 30.0  # between scans of all domains with jobs
 
 
@@ -126,19 +127,20 @@ class DomainClaims:
             del self._announced[domain]
         due = [domain for domain, (at, _) in self._announced.items() if at <= now]
         self.has_more_to_claim = False
-        claimed: list[LeasedDomain] = []
-        while due and (room := self._most - len(self._held) - len(claimed)) > 0:
+        has_any = bool(self._held)
+        while due and (room := self._most - len(self._held)) > 0:
             if time.monotonic() - now > CLAIMING_AT_ONCE:
                 self.has_more_to_claim = True
                 break
-            count = min(room, CLAIMED_TOGETHER)
+            count = min(room, CLAIMED_TOGETHER if has_any else CLAIMED_FIRST)
             names, due = due[:count], due[count:]
-            self._claim_some(names, claimed, now)
-        self._adopt(claimed)
+            self._adopt(self._claim_some(names, now))
+            has_any = True
         self._takeover.forget(now)
 
-    def _claim_some(self, names: list[str], claimed: list[LeasedDomain], now: float) -> None:
-        """Try to become the fetcher of these domains."""
+    def _claim_some(self, names: list[str], now: float) -> list[LeasedDomain]:
+        """Try to become the fetcher of these domains; returns those that it is now."""
+        claimed: list[LeasedDomain] = []
         claims = self._workspace.claim_all(names)
         taken: set[str] = set()
         try:
@@ -156,6 +158,7 @@ class DomainClaims:
                     self._announced[name] = (now + again, min(wait * 2, RETRY_AFTER_AT_MOST))
         finally:
             self._workspace.release_all([claim for name, claim in claims.items() if name not in taken])
+        return claimed
 
     def _begin(
         self, name: str, claim: Claim, bookmark: Bookmark, claimed: list[LeasedDomain], wait: float

@@ -16,7 +16,8 @@ URLs. Those are decisions, so they are recorded in its own result log before the
 
 Invariants:
 - memory holds the names of domains that have had pages to visit, and the outstanding pages: never the frontier;
-- nothing is released before the map has applied this process's own run event, and so all decisions before it.
+- nothing is released before the map has begun this process's run, and so has applied all decisions before it; the
+  run is not over before the map has applied its event, and so has all seeds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from crawler.model.records import Feed
 from crawler.model.settings import Config
 from crawler.resilience.stalls import Work
 from crawler.schedule.cooling import CoolingDomains
-from crawler.schedule.decision_log import WRITER, DecisionLog
+from crawler.schedule.decision_log import DecisionLog
 from crawler.schedule.domain_queues import ActiveDomain, DomainQueues
 from crawler.schedule.job_release import JobReleaser, window_for
 from crawler.schedule.limit_counts import LimitCounts
@@ -51,7 +52,8 @@ _IDLE = 1.0  # seconds between steps when no bell rings
 _AWAY = 0.25  # seconds between steps while waiting for something that must come soon
 _CHECK_EVERY = 5.0  # seconds between comparisons with the table, in case a hint was lost
 _LOST_AFTER = 10.0  # seconds without progress before a domain is examined; doubled by each fruitless release
-_WINDOWS_A_STEP = 64
+_WINDOWS_A_STEP = 64  # windows, and then they are announced …
+_WINDOWS_AT_FIRST = 8  # … but few at first, and twice as many with each step: until then all fetchers wait
 _ARCHIVES_AFTER = 86_400.0  # seconds of a run; before that they wait for its end, so that no order of visits matters
 _ARCHIVES_EVERY = 60.0  # seconds between looks for archives to try
 _DAY = 86_400.0  # seconds between archives of a domain that has other pages to visit
@@ -67,6 +69,7 @@ class Scheduler:
         self._frontier = Frontier(config.map_place)
         self._decisions = DecisionLog(workspace, config.spool.segment_size)
         self._runs = RunKeeper(config, workspace, self._frontier, self._decisions)
+        self._windows_a_step = _WINDOWS_AT_FIRST
         self._queues = DomainQueues(window_for(config.crawler), config.crawler.max_active_domains)
         self._releaser = JobReleaser(config, workspace, self._frontier, self._queues, self._decisions)
         self._limits = LimitCounts(config.limits, workspace)
@@ -117,6 +120,8 @@ class Scheduler:
                 self._releaser.remove_done()
                 self._try_archives(now)
                 return _IDLE
+            if not self._runs.is_in_map():  # seeds are still to come
+                return _AWAY
             if self._limits.has_barred:
                 self._runs.interrupt(self._limits.reached_domains())
                 return 0.0
@@ -203,7 +208,7 @@ class Scheduler:
         if self._runs.is_finishing:
             return True
         if not self._has_queues:
-            if self._frontier.positions().get(WRITER, BEGINNING) < self._decisions.run_event_end:
+            if not self._runs.has_begun_in_map():
                 return False
             self._rebuild_queues(now)
         return True
@@ -279,7 +284,7 @@ class Scheduler:
         """Release windows, domain after domain. True: there is more to release at once."""
         self._queues.retry_due(now)
         has_more = True
-        for _ in range(_WINDOWS_A_STEP):
+        for _ in range(self._windows_a_step):
             name = self._queues.next_domain()
             left = self._limits.pages_left(self._outstanding()) if self._limits.has_any else None
             if name is None or left == 0:
@@ -291,6 +296,8 @@ class Scheduler:
             self._limits.note_domain(name)
             self._releaser.release_window(name, self._runs.number, now, left)
         self._releaser.announce()
+        if has_more:
+            self._windows_a_step = min(2 * self._windows_a_step, _WINDOWS_A_STEP)
         return has_more
 
     # -- against lost hints and lost results ---------------------------------------------------------

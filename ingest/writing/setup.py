@@ -121,6 +121,10 @@ def set_meta(db: MapConnection, name: str, value: str) -> None:
     )
 
 
+def remove_meta(db: MapConnection, name: str) -> None:
+    db.execute("DELETE FROM meta WHERE name = ?", (name,))
+
+
 def note_rules(db: MapConnection, config: Config) -> None:
     """Note the rules that the map is built under, so that a change can be seen, and named."""
     set_meta(db, "map_hash", config.map_hash)

@@ -55,6 +55,7 @@ _LEFT = (
     " FROM json_each(?1) AS wanted CROSS JOIN domain_states ON domain_states.id = wanted.value"
 )
 _QUEUED, _PROCESSED = PageState.QUEUED, PageState.PROCESSED
+_SEEDS_DUE = "seeds_due"
 _MOVES = 50_000  # changes of depth alone that may gather before they are written; a shorter path can make millions
 
 
@@ -192,10 +193,21 @@ class Store:
         self._writer.waiting.clear()
         self.counts |= dict.fromkeys(("pages", "crawled", "known", "links", "frontier", "errors"), 0)
 
+    @raises_store_error
+    def seeds_due(self) -> str | None:
+        """The start of the newest run, if not all of its seeds have been entered."""
+        return setup.meta(self.db, _SEEDS_DUE)
+
+    def note_seeds_due(self, at: str) -> None:
+        """The next commit holds only a part of the run's seeds; `note_seeds` follows."""
+        with self._transactions.writing():
+            setup.set_meta(self.db, _SEEDS_DUE, at)
+
     def note_seeds(self, pages: Iterable[int]) -> None:
-        """The pages that the run starts from, in the transaction that the next commit ends."""
+        """The pages that the run starts from, all of them, in the transaction that the next commit ends."""
         with self._transactions.writing():
             setup.set_meta(self.db, "seeds", orjson.dumps(list(dict.fromkeys(pages))).decode())
+            setup.remove_meta(self.db, _SEEDS_DUE)
 
     @raises_store_error
     def reopen_run(self, run: int) -> None:

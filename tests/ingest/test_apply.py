@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent
+from crawler.model.records import Closure, DomainEvent, FamilyEvent, PageResult, Result, RunEvent, dump
 from crawler.model.settings import ValidationSettings
+from ingest import apply
+from ingest.apply import MapUpdater
+from ingest.writing.store import Store
 from tests.ingest.terrains import (
     AT,
     config,
@@ -24,6 +28,15 @@ from tests.ingest.terrains import (
     ruled_terrains,
     terrains,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_seed_first() -> Iterator[None]:
+    """The first seed of a run is committed alone, and the others follow: in all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "_FIRST_SEEDS", 1)
+        yield
+
 
 _SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 _FEWER = settings(_SETTINGS, max_examples=50)
@@ -188,6 +201,44 @@ def test_references_to_a_listed_seed_are_counted_though_it_was_a_page_before(tmp
     rules = replace(config(tmp_path), blacklist=("bad.test", "qb.test"))
     found = read_database(ingest_all(rules, list(visits), batch))
     assert found.references == {listed: (3, frozenset(pages)) for listed in (seed, other)}
+
+
+class _Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("comes_first", ["the record of the run again", "a result of the first seed", "another record"])
+def test_seeds_that_a_killed_ingest_left_are_entered_before_anything_else(tmp_path: Path, comes_first: str) -> None:
+    """The first seeds are released while the others are entered: a kill in between loses none of them."""
+    seeds = ("https://qa.test/1", "https://qa.test/2", "https://qa.test/3")
+    rules = config(tmp_path)
+    rules = replace(rules, quality=(replace(rules.quality[0], seeds=seeds), *rules.quality[1:]))
+    started, resumed = RunEvent(1, AT, "started"), RunEvent(1, AT, "resumed")
+    visit = PageResult(1, seeds[0], seeds[0], "qa.test", AT, "processed", status=200, base=seeds[0], hrefs=seeds)
+    store = Store(rules.map_place, rules)
+    updater = MapUpdater(rules, store)
+
+    def die() -> None:
+        raise _Killed
+
+    updater.on_first_seeds = die
+    with pytest.raises(_Killed):
+        updater.apply_batch([(started, dump(started))])
+    store.engine.close()  # without a word, as a killed process leaves it
+    first = read_database(rules.output.database_path)
+    assert set(first.frontier) == {seeds[0]}
+
+    store = Store(rules.map_place, rules)
+    updater = MapUpdater(rules, store)
+    result: Result = {"the": started, "a": visit, "another": resumed}[comes_first.split()[0]]
+    updater.apply_batch([(result, dump(result))])
+    updater.commit()
+    assert store.seeds_due() is None
+    store.close()
+    found = read_database(rules.output.database_path)
+    left = seeds[1:] if result is visit else seeds
+    assert set(left) <= set(found.frontier)
+    assert len(found.frontier) == len(left) + len(rules.quality[1:])
 
 
 @pytest.mark.parametrize("batch", [1, 4, 40])

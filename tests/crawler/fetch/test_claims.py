@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from crawler.fetch.claims import RETRY_AFTER, DomainClaims
+from crawler.fetch.claims import CLAIMED_FIRST, RETRY_AFTER, DomainClaims
 from crawler.fetch.domain_worker import DomainWorker
 from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
@@ -29,8 +29,8 @@ NAMES = [f"d{number}.test" for number in range(12)]
 class NoWork:
     """In the place of the worker: it leaves every domain idle."""
 
-    def notify_new_jobs(self, domain: LeasedDomain) -> None:
-        pass
+    def __init__(self, on_begin: Callable[[LeasedDomain], None] = lambda domain: None) -> None:
+        self.notify_new_jobs = on_begin
 
 
 class Bench:
@@ -50,9 +50,9 @@ class Bench:
             writer.close()
             self._releases.append(dump(Release(1, name, 1, turn)))
 
-    def fetcher(self, index: int) -> DomainClaims:
+    def fetcher(self, index: int, on_begin: Callable[[LeasedDomain], None] = lambda domain: None) -> DomainClaims:
         journal = Journal(self.workspace, f"fetcher-{index}", index, 1 << 20, lambda: None)
-        worker = cast(DomainWorker, NoWork())
+        worker = cast(DomainWorker, NoWork(on_begin))
         claims = DomainClaims(self.config, self.workspace, index, 2, worker, journal, read_clock)
         self._made.append((claims, journal))
         return claims
@@ -125,6 +125,22 @@ def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> 
     second = bench.fetcher(1)
     claimed(second)
     assert claimed(second, RETRY_AFTER) == sorted(NAMES)
+
+
+def test_work_on_the_first_domains_begins_before_the_others_are_claimed(bench: Bench) -> None:
+    names = [f"site{number}.test" for number in range(40)]
+    bench.release([name for name in names for _ in range(2)])  # all of them are of even turns
+    free: list[int] = []
+
+    def count_free(domain: LeasedDomain) -> None:
+        claims = [claim for name in names if (claim := bench.workspace.claim(name)) is not None]
+        free.append(len(claims))
+        bench.workspace.release_all(claims)
+
+    fetcher = bench.fetcher(0, count_free)
+    assert len(claimed(fetcher)) == 40
+    assert free[0] == 40 - CLAIMED_FIRST
+    assert free[-1] == 0
 
 
 def test_many_domains_are_adopted_and_released_together(bench: Bench) -> None:

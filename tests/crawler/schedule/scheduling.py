@@ -74,6 +74,10 @@ class Map:
             if tell:
                 self.feed(Feed(1, done=((name, (page,)),)))
 
+    def begin_run(self, number: int) -> None:
+        """The first part of what the ingest does at the start of a run."""
+        self.db.execute("INSERT INTO runs VALUES (?, '', NULL, '', 'running')", (number,))
+
     def take_in(self) -> list[Record]:
         """Read the scheduler's decisions as the ingest does; returns the new ones."""
         place = self.place("scheduler")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from filelock import FileLock
 
@@ -11,7 +13,7 @@ from crawler.model.settings import Config, CrawlerSettings
 from crawler.schedule.job_release import revisits_for, window_for
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Reader, segments
-from tests.crawler.schedule.scheduling import Map, jobs, map_frontier, start
+from tests.crawler.schedule.scheduling import Map, Stage, jobs, map_frontier, start
 
 
 def test_a_window_is_released_by_priority_then_age(config: Config, map_: Map, workspace: FileWorkspace) -> None:
@@ -153,6 +155,22 @@ def test_a_domain_keeps_its_turn(config: Config, map_: Map, workspace: FileWorks
 def test_a_window_is_a_few_jobs_or_a_few_seconds_of_them(pause: int, window: int) -> None:
     assert window_for(CrawlerSettings(minimum_time_on_page=pause)) == window
     assert window_for(CrawlerSettings(minimum_time_on_page=pause, jobs_per_domain=5)) == 5
+
+
+def test_the_first_windows_are_announced_before_the_others_are_written(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    for number in range(40):
+        map_.add(f"https://d{number}.test/")
+    stage = Stage(replace(config, crawler=replace(config.crawler, max_active_domains=50)), workspace)
+    stage.step()
+    map_.take_in()
+    announced = [0]
+    while announced[-1] < 40:
+        stage.step()
+        announced.append(len(list(Reader(workspace.layout.releases))))
+    assert announced[1] < 10
+    assert len(announced) < 6, "each step writes more"
 
 
 def test_releases_are_announced_and_the_fetchers_bells_rung_once(

@@ -73,6 +73,39 @@ def test_an_empty_frontier_before_the_seeds_are_in_does_not_end_the_run(
     assert [event.event for event in map_.take_in()] == ["started"]
 
 
+def test_the_first_seeds_are_released_before_all_are_in_and_do_not_end_the_run(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    """The map says that the run has begun, and nothing of the decision that began it: more seeds are to come."""
+    stage = Stage(config, workspace)
+    stage.step()
+    map_.begin_run(1)
+    map_.add("https://a.test/")
+    stage.settle_down()
+    assert jobs(workspace) == ["https://a.test/"]
+    map_.visit("https://a.test/")
+    stage.settle_down()
+    stage.step(10)
+    assert [event.event for event in map_.take_in()] == ["started"]
+    map_.add_and_tell("https://b.test/")
+    stage.settle_down()
+    assert "https://b.test/" in jobs(workspace)
+
+
+def test_a_resumed_run_waits_for_its_own_event(config: Config, map_: Map, workspace: FileWorkspace) -> None:
+    """The map has known the run for long; decisions before the event may still be on their way."""
+    map_.add("https://a.test/")
+    start(config, map_).kill()
+    map_.add("https://b.test/")
+    stage = Stage(config, workspace)
+    stage.step()
+    stage.step(1)
+    assert jobs(workspace) == ["https://a.test/"]
+    map_.take_in()
+    stage.step(1)
+    assert jobs(workspace) == ["https://a.test/", "https://b.test/"]
+
+
 def test_a_run_ends_when_the_frontier_is_empty_and_the_map_says_so(
     config: Config, map_: Map, workspace: FileWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
