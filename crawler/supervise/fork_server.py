@@ -34,10 +34,11 @@ def start_fork_server() -> None:
     """
     multiprocessing.set_forkserver_preload(_MODULES)
     resource_tracker.ensure_running()  # not below: it lets SIGINT and SIGTERM through once its process has started
-    os.environ[FOLDER] = util.get_temp_dir()
+    if multiprocessing.parent_process() is None:  # else the folder is the parent's, which may go on
+        os.environ[FOLDER] = util.get_temp_dir()
     with signals_blocked():
         forkserver.ensure_running()
-    del os.environ[FOLDER]
+    os.environ.pop(FOLDER, None)
 
 
 @contextmanager
