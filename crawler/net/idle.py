@@ -58,11 +58,11 @@ class IdleConnections:
         return len(self._resting)
 
     def close(self) -> None:
-        """Close all; connections that are put here later are closed at once."""
+        """Close all, for good; connections that are put here later are closed at once."""
         with self._lock:
             self._is_closed = True
             connections = list(self._resting.values())
             self._resting.clear()
             self._by_origin.clear()
         for connection in connections:
-            connection.close()
+            connection.drop()

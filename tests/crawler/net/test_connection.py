@@ -122,6 +122,20 @@ def test_a_connection_that_rested_too_long_is_closed(connector: Connector, serve
     assert (len(idle), connection._stream._sock.fileno()) == (0, -1)
 
 
+def test_at_the_end_connections_are_closed_without_keeping_their_sessions(
+    connector: Connector, server: HostileServer
+) -> None:
+    idle = IdleConnections(10)
+    connection = connect(connector, server)
+    connection.send(REQUEST, patience())
+    connection.receive()
+    connection.reuse_until(float("inf"))
+    idle.put(connection)
+    idle.close()
+    assert (len(idle), connection._stream._sock.fileno()) == (0, -1)
+    assert connector.sessions.pop("tricks.test") is None
+
+
 def test_connections_of_other_origins_are_not_handed_out(connector: Connector, server: HostileServer) -> None:
     idle = IdleConnections(10)
     connection = connect(connector, server)
