@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -173,7 +174,7 @@ def _show_dry_run(config: Config) -> None:
     from crawler.config.warnings import warnings
     from crawler.supervise.stages import fetcher_count
 
-    show(describe(config))
+    show(describe(config, os.environ))
     show(f"  fetcher processes: {fetcher_count(config)}")
     show("\nHow long a run may take")
     for line in estimate_lines(config):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +79,7 @@ def check(config: ConfigArgument) -> None:
     with _connected(config) as connection:
         facts = server_facts(connection)
         encryption = facts.encryption or "none"
-        show(f"Engine       {place_of(load_config(config).engine.url)}")
+        show(f"Engine       {place_of(load_config(config).engine.url, os.environ)}")
         show(f"Version      PostgreSQL {facts.version}")
         show(f"Encryption   {encryption}")
         show(f"Connections  {facts.connections} of {facts.max_connections}")

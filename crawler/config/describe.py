@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from crawler.engine.place import place_of
 from crawler.model.settings import Config
@@ -12,7 +12,7 @@ from crawler.model.urls import normalize
 _WIDTH = 100
 
 
-def describe(config: Config) -> str:
+def describe(config: Config, environ: Mapping[str, str] | None = None) -> str:
     """The configuration as `--dry-run` shows it, on one screen."""
     crawler, network, output = config.crawler, config.network, config.output
     workers = crawler.workers or "as many as fit"
@@ -45,7 +45,7 @@ def describe(config: Config) -> str:
         f"  database   {config.map_place}",
         f"  summary    {output.summary_path}",
         f"  workspace  {config.workspace}",
-        *([f"  engine     {place_of(config.engine.url)}"] if config.engine.url else []),
+        *([f"  engine     {place_of(config.engine.url, environ)}"] if config.engine.url else []),
         "",
         "Network",
         f"  private addresses: {'allowed' if network.allow_private_addresses else 'refused'}"

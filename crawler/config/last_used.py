@@ -29,7 +29,7 @@ def describe_settings(config: Config) -> dict[str, Any]:
         "source_from_workspace": os.path.relpath(config.source, config.workspace) if config.source else None,
         "database_from_workspace": os.path.relpath(config.output.database_path, config.workspace),
         "summary": str(config.output.summary_path),
-        "engine": str(place_of(config.engine.url)) if config.engine.url else None,
+        "engine": str(place_of(config.engine.url, os.environ)) if config.engine.url else None,
         "settings": flat(config),
     }
 

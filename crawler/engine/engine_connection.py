@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from crawler.engine.place import given_settings, place_of, without_credentials
+from crawler.engine.place import ENCODED, given_settings, place_of, without_credentials
 from crawler.model.errors import SumiError
 
 if TYPE_CHECKING:
@@ -35,11 +36,15 @@ def connect(
     """A connection to the engine at this URL. `purpose` is what the engine's own views call it. Raises EngineError.
 
     Off this machine it is encrypted, and the server's certificate is checked, unless the URL has an `sslmode` of its
-    own. A dead peer is noticed within `dead_after` seconds, here and by the engine: locks of a machine that was cut off
+    own: off the machine that the connection goes to, whatever of the URL, the environment or a service file says so.
+    A dead peer is noticed within `dead_after` seconds, here and by the engine: locks of a machine that was cut off
     are free again by then. Where the URL names several hosts, the one that takes writes is meant.
     """
     driver = _psycopg()
-    place = place_of(url)
+    try:
+        place = place_of(url, os.environ)
+    except ValueError as problem:
+        raise EngineError(f"[engine] url is no URL of a PostgreSQL database: {problem}") from None
     given = given_settings(url)
     probing = {"keepalives_interval": max(1, dead_after // 6), "keepalives_count": 3}
     probing["keepalives_idle"] = max(1, dead_after - 4 * probing["keepalives_interval"])
@@ -53,7 +58,9 @@ def connect(
     }
     if "," in place.host:
         settings["target_session_attrs"] = "read-write"
-    if not place.is_local and "sslmode" not in given:
+    if place.is_local:
+        settings["hostaddr"] = ""  # neither the environment nor a service file may lead elsewhere
+    elif "sslmode" not in given:
         settings["sslmode"] = "verify-full"
         if "sslrootcert" not in given:
             settings["sslrootcert"] = "system"
@@ -65,10 +72,7 @@ def connect(
     except driver.OperationalError as problem:
         raise EngineUnreachable(f"cannot reach the engine {place}: {reason_of(problem)}{_hint(problem)}") from None
     except (driver.Error, ValueError):  # its words may repeat a part of the URL
-        raise EngineError(
-            f"[engine] url, for {place}, is no URL that PostgreSQL reads; characters like %, / and @ in a user name or "
-            "password are written as %25, %2F and %40"
-        ) from None
+        raise EngineError(f"[engine] url, for {place}, is no URL that PostgreSQL reads; {ENCODED}") from None
     if connection.info.server_version < LEAST_VERSION:
         found = connection.info.parameter_status("server_version")
         connection.close()

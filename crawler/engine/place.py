@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 SCHEMES = ("postgresql://", "postgres://")
+ENCODED = "characters like %, /, ?, # and @ in a user name or password are written as %25, %2F, %3F, %23 and %40"
 # A password in a text: after the user name of a URL, and in `password=…` of a query or a list of settings.
 _IN_URL = re.compile(r"(?i)(postgres(?:ql)?://)[^\s\"']*@")
 _IN_SETTING = re.compile(r"(?i)\b((?:ssl)?password\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s&\"',;]+)")
@@ -17,7 +19,7 @@ _IN_SETTING = re.compile(r"(?i)\b((?:ssl)?password\s*[=:]\s*)('[^']*'|\"[^\"]*\"
 class Place:
     """The parts of an engine's URL that may be shown."""
 
-    host: str  # empty: a socket of this machine
+    host: str  # empty: a socket of this machine; "service NAME": what a service file says, and nobody here knows
     port: str
     database: str
 
@@ -32,12 +34,16 @@ class Place:
         return f"{self.database or 'its usual database'} on {host}{f', port {self.port}' if self.port else ''}"
 
 
-def place_of(url: str) -> Place:
-    """The place that a URL names. Raises ValueError for one that names none."""
+def place_of(url: str, environ: Mapping[str, str] | None = None) -> Place:
+    """The place that a URL names. Raises ValueError for one that names none.
+
+    What it leaves open, the driver takes from its environment: with `environ`, so is it here.
+    """
     if not url.startswith(SCHEMES):
         raise ValueError("it does not begin with postgresql://")
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    _require_encoded(url, query)
     # Several hosts (a pair of which one fails over to the other) have commas, which `urlsplit` takes for one name.
     hosts = parts.netloc.rpartition("@")[2]
     names, ports = [], []
@@ -46,12 +52,26 @@ def place_of(url: str) -> Place:
         names.append(unquote(name).strip("[]"))
         ports.append(port)
     host = query.get("host", ",".join(names) if any(names) else "")
-    if "hostaddr" in query and Place(host, "", "").is_local:  # the address is what is connected to
+    given = environ or {}
+    if not host:
+        service = query.get("service") or given.get("PGSERVICE")
+        host = f"service {service}" if service else given.get("PGHOST", "")
+        query = {"hostaddr": given["PGHOSTADDR"], **query} if given.get("PGHOSTADDR") else query
+    if query.get("hostaddr") and Place(host, "", "").is_local:  # the address is what is connected to
         host = query["hostaddr"]
     port = query.get("port", ports[0])
     if port and not port.replace(",", "").isdigit():
         raise ValueError("its port is no number")
-    return Place(host, port, query.get("dbname", unquote(parts.path.removeprefix("/"))))
+    database = query.get("dbname", unquote(parts.path.removeprefix("/")))
+    return Place(host, port or given.get("PGPORT", ""), database)
+
+
+def _require_encoded(url: str, query: Mapping[str, str]) -> None:
+    """Raises ValueError where a raw character of a password would be taken for the end of it, or of more."""
+    parts = urlsplit(url)
+    is_cut = "@" in parts.path or any("@" in name for name in query)
+    if parts.netloc.count("@") > 1 or "#" in url or is_cut:
+        raise ValueError(ENCODED)
 
 
 def given_settings(url: str) -> frozenset[str]:

@@ -94,7 +94,7 @@ def _figures_of(place: MapPlace, *, in_full: bool, is_settled: bool) -> tuple[Fi
 def _files(config: Config) -> list[tuple[str, str]]:
     place = config.map_place
     if isinstance(place, EngineMap):
-        return [("map", str(place)), ("engine", str(place_of(config.engine.url)))]
+        return [("map", str(place)), ("engine", str(place_of(config.engine.url, os.environ)))]
     return [("database", short(place)), ("spools", short(config.workspace / "spool"))]
 
 

@@ -117,7 +117,7 @@ class EngineSession:
         self.renew_every = lease / RENEWALS  # seconds
         # A process elsewhere whose connection is closed may be about to open another.
         self._gone_after_us = lease * 1_000_000 // RENEWALS
-        self.place = place_of(url)
+        self.place = place_of(url, os.environ)
         self.clock = EngineClock()
         self.era = ""  # the engine's identity and timeline
         self.generation = 0  # of the connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -72,10 +73,19 @@ def test_a_url_that_postgresql_does_not_read_is_not_repeated() -> None:
     with pytest.raises(EngineError, match="is no URL that PostgreSQL reads") as refused:
         connect("postgresql://crawl:s3%cr3t@127.0.0.1/terrain", "test")
     assert "cr3t" not in str(refused.value)
+    with pytest.raises(EngineError, match=r"is no URL of a PostgreSQL database: .* as %25") as refused:
+        connect("postgresql://crawl:s3@cr3t@127.0.0.1/terrain", "test")
+    assert "cr3t" not in str(refused.value)
 
 
 @pytest.fixture
-def plain_server() -> str:
+def heard() -> list[bytes]:
+    """What that server was told after it had refused."""
+    return []
+
+
+@pytest.fixture
+def plain_server(heard: list[bytes]) -> str:
     """A server on another machine, as far as its name says, that refuses to speak TLS; returns its host and port."""
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -85,7 +95,7 @@ def plain_server() -> str:
                 with server.accept()[0] as client:
                     client.recv(8)
                     client.sendall(b"N")
-                    client.recv(1)
+                    heard.append(client.recv(1000))
 
     threading.Thread(target=refuse, daemon=True).start()
     return f"db.internal:{server.getsockname()[1]}"
@@ -96,6 +106,37 @@ def test_off_this_machine_nothing_is_sent_without_tls(plain_server: str) -> None
     with pytest.raises(EngineUnreachable, match="server does not support SSL") as refused:
         connect(url, "test")
     assert "?sslrootcert=FILE" in str(refused.value) and "s3cr3t" not in str(refused.value)
+
+
+@pytest.mark.parametrize("way", ["environment", "service"])
+def test_where_the_environment_leads_off_this_machine_nothing_is_sent_without_tls(
+    plain_server: str, heard: list[bytes], way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The URL names no host. The address is that of this machine, and the name another one's."""
+    host, _, port = plain_server.partition(":")
+    monkeypatch.setenv("PGPASSWORD", "s3cr3t")
+    if way == "service":
+        services = tmp_path / "services"
+        services.write_text(f"[far]\nhost={host}\nhostaddr=127.0.0.1\nport={port}\n")
+        monkeypatch.setenv("PGSERVICEFILE", str(services))
+        url, named = "postgresql://crawl@/terrain?service=far", "service far"
+    else:
+        for name, value in {"PGHOST": host, "PGHOSTADDR": "127.0.0.1", "PGPORT": port}.items():
+            monkeypatch.setenv(name, value)
+        url, named = "postgresql://crawl@/terrain", f"{host}, port {port}"
+    with pytest.raises(EngineUnreachable, match="server does not support SSL") as refused:
+        connect(url, "test")
+    assert f"terrain on {named}" in str(refused.value)
+    assert not b"".join(heard)
+
+
+def test_a_host_on_this_machine_is_not_led_elsewhere_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens at the other address of this machine; the password would go there in clear text."""
+    with own_database() as url:
+        monkeypatch.setenv("PGHOSTADDR", "127.0.0.77")
+        monkeypatch.setenv("PGHOST", "db.internal")
+        with connect(url, "test") as connection:
+            assert connection.info.hostaddr == "127.0.0.1"
 
 
 def test_the_settings_of_the_url_win(plain_server: str) -> None:

@@ -32,6 +32,39 @@ def test_a_url_names_a_host_a_port_and_a_database(url: str, place: Place, is_loc
     assert place.is_local == is_local
 
 
+@pytest.mark.parametrize(
+    ("url", "environ", "place", "is_local"),
+    [
+        ("postgresql:///terrain", {"PGHOST": "db.internal"}, Place("db.internal", "", "terrain"), False),
+        ("postgresql:///terrain", {"PGHOST": "/run/x", "PGPORT": "1"}, Place("/run/x", "1", "terrain"), True),
+        ("postgresql:///terrain", {"PGHOSTADDR": "192.0.2.1"}, Place("192.0.2.1", "", "terrain"), False),
+        (
+            "postgresql:///terrain",
+            {"PGHOST": "::1", "PGHOSTADDR": "192.0.2.1"},
+            Place("192.0.2.1", "", "terrain"),
+            False,
+        ),
+        ("postgresql:///terrain", {"PGSERVICE": "far"}, Place("service far", "", "terrain"), False),
+        ("postgresql:///terrain?service=far", {"PGHOST": "/run/x"}, Place("service far", "", "terrain"), False),
+        ("postgresql://localhost/terrain?service=far", {}, Place("localhost", "", "terrain"), True),
+        ("postgresql://localhost/terrain", {"PGHOST": "db.internal"}, Place("localhost", "", "terrain"), True),
+    ],
+)
+def test_what_a_url_leaves_open_the_environment_says(
+    url: str, environ: dict[str, str], place: Place, is_local: bool
+) -> None:
+    assert place_of(url, environ) == place
+    assert place.is_local == is_local
+
+
+@pytest.mark.parametrize("password", ["p@s3cret", "p/s3cret", "p?s3cret", "12?s3cret", "12/s3cret", "p#s3cret", "@"])
+def test_a_raw_character_of_a_password_is_not_taken_for_its_end(password: str) -> None:
+    """The driver ends it at the first @, and would look the rest up as the name of a host."""
+    with pytest.raises(ValueError, match="written as %25, %2F, %3F, %23 and %40") as refused:
+        place_of(f"postgresql://crawl:{password}@db.internal/terrain")
+    assert "s3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("url", ["", "db.internal/terrain", "https://db.internal/terrain", "postgresql://[::1/x"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
