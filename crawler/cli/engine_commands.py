@@ -56,7 +56,10 @@ def _connected(path: Path) -> Iterator[psycopg.Connection[Any]]:
 
 @engine_commands.command("init", cls=PlainCommand)
 def init(config: ConfigArgument) -> None:
-    """Make the schemas in the engine's database, or bring them up to date. What is there stays."""
+    """Make the schema of the workspace in the engine's database, or bring it up to date. What is there stays.
+
+    The map's schema is made by its first ingest, which brings an older one up to date, too.
+    """
     from crawler.engine.schemas import upgrade
 
     with _connected(config) as connection:
@@ -64,6 +67,7 @@ def init(config: ConfigArgument) -> None:
             steps = upgrade(connection, schema)
             done = "is up to date" if not steps else "is made" if steps == schema.newest else "is brought up to date"
             show(f"{schema.name} {done} (version {schema.newest}) in {connection.info.dbname}.")
+    show(_map_words(load_config(config)))
 
 
 @engine_commands.command("check", cls=PlainCommand)
@@ -90,10 +94,22 @@ def check(config: ConfigArgument) -> None:
                 show(f"Schema       {schema.name}, version {schema.newest}")
             except SumiError as problem:
                 problems.append(str(problem))
+        try:
+            show(f"Map          {_map_words(load_config(config))}")
+        except SumiError as problem:
+            problems.append(str(problem))
         for caution in facts.cautions():
             show(f"Caution      {caution}")
         if problems or facts.is_standby:
             raise SumiError("; ".join(problems) or "the engine is a standby")
+
+
+def _map_words(config: Config) -> str:
+    """What is in the map's place. Raises NotAMap where that is another program's, or of a format that is not read."""
+    from crawler.database.presence import format_of
+
+    version = format_of(config.map_place)
+    return f"{LIVE} is made by the first ingest." if version is None else f"{LIVE}, format {version}"
 
 
 @engine_commands.command("import", cls=PlainCommand)

@@ -31,7 +31,8 @@ class NotAMap(MapError):
     """There is a file, but not a Sumi-Ripple database that this version can read."""
 
     def __init__(self, path: MapPlace, why: str) -> None:
-        super().__init__(f"{path} is not a Sumi-Ripple database that can be read: {why}")
+        what = "map" if isinstance(path, EngineMap) else "database"
+        super().__init__(f"{path} is not a Sumi-Ripple {what} that can be read: {why}")
         self.path = path
 
 
@@ -49,6 +50,13 @@ class NotOnMap(MapError):
     def __init__(self, path: MapPlace, name: str) -> None:
         super().__init__(f"{name} is not on the map")
         self.path = path
+
+
+def other_place(path: MapPlace) -> str:
+    """What to do where another program's tables are in a map's place."""
+    if isinstance(path, EngineMap):
+        return f"name another database in [engine] url, or move the schema {path.schema} away"
+    return "choose another database-path"
 
 
 class MapAway(MapError):

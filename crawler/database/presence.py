@@ -18,3 +18,12 @@ def is_there(place: MapPlace) -> bool:
         return False
     except NotAMap:
         return True
+
+
+def format_of(place: MapPlace) -> int | None:
+    """The format of the map at a place; None: there is no map. Raises NotAMap, MapUnreachable."""
+    try:
+        with open_map(place) as reader:
+            return reader.number("SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'schema_version'")
+    except NoDatabase:
+        return None

@@ -17,7 +17,7 @@ from typing import Any
 
 from crawler.database.dialect import Parameters
 from crawler.database.format import OLDEST_READABLE, SCHEMA_VERSION
-from crawler.database.map_errors import MapMoved, NoDatabase, NotAMap
+from crawler.database.map_errors import MapMoved, NoDatabase, NotAMap, other_place
 from crawler.model.map_place import EngineMap, MapPlace
 
 Row = tuple[Any, ...]
@@ -143,7 +143,8 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
 def check_tables(tables: set[str], versions: Callable[[], Iterable[Row]], path: MapPlace) -> None:
     """Raises NotAMap unless these are the tables of a map, of a format that this program reads."""
     if not tables >= _TABLES:
-        raise NotAMap(path, "it has none of the tables of one")
+        advice = f"; {other_place(path)}" if isinstance(path, EngineMap) else ""  # a file that is read may be any
+        raise NotAMap(path, f"it has none of the tables of one{advice}")
     row = next(iter(versions()), None)
     version = str(row[0]) if row else "missing"
     try:

@@ -6,7 +6,7 @@ import uuid
 from itertools import islice
 
 from crawler.database.format import SCHEMA_VERSION
-from crawler.database.map_errors import StoreError
+from crawler.database.map_errors import StoreError, other_place
 from crawler.model import recorded_settings
 from crawler.model.settings import Config
 from crawler.workspace.clock import now_text
@@ -82,7 +82,7 @@ def prepare_tables(engine: MapEngine, config: Config) -> bool:
         db.execute("COMMIT")
         return True
     if "meta" not in tables or "spool_positions" not in tables:
-        raise StoreError(f"{engine.place} is a database of another program; choose another database-path")
+        raise StoreError(f"{engine.place} was made by another program; {other_place(engine.place)}")
     version = meta(db, "schema_version")
     if version in _UPGRADES:
         _upgrade(engine, version)

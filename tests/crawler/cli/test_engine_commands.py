@@ -11,12 +11,14 @@ import pytest
 
 from crawler.config.load import load
 from crawler.engine.engine_connection import connect
+from crawler.model.map_place import EngineMap
 from crawler.model.records import PageResult, dump
 from crawler.supervise.before_start import prepare_stage
 from crawler.workspace.control import StageControl
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from ingest.loop import Ingest
+from ingest.writing.store import Store
 from tests.crawler.cli.calling import called
 from tests.ingest.terrains import AT
 from tests.ingest.test_loop import begun, drain, write
@@ -105,6 +107,24 @@ def test_an_engine_that_is_missing_foreign_or_newer_is_a_sentence(call: Call, co
     for words in (("export", config, "a.warc.gz"), ("archive", config, "--before", "2030-01-01")):
         away = call(*words)
         assert away.exit_code == 1 and away.output.startswith("sumi-ripple: cannot reach the engine"), words
+
+
+def test_a_map_of_another_program_or_of_a_newer_one_is_found_before_a_crawl(call: Call, config: Path, url: str) -> None:
+    made = call("engine", "init", config)
+    assert made.exit_code == 0 and "sumi_map is made by the first ingest" in made.output
+    with connect(url, "test") as admin:
+        admin.execute("CREATE SCHEMA sumi_map CREATE TABLE cats (name text)")
+        for words in (("engine", "init", config), ("engine", "check", config), ("stats", config), ("ingest", config)):
+            refused = call(*words)
+            assert refused.exit_code == 1 and "move the schema sumi_map away" in refused.output, words
+            assert "database-path" not in refused.output, words
+        admin.execute("DROP SCHEMA sumi_map CASCADE")
+    Store(EngineMap(url), load(config)).close()
+    assert "Map          sumi_map, format " in call("engine", "check", config).output
+    with connect(url, "test") as admin:
+        admin.execute("UPDATE sumi_map.meta SET value = '99' WHERE name = 'schema_version'")
+    newer = call("engine", "check", config)
+    assert newer.exit_code == 1 and "its schema version is 99" in newer.output and "use a newer" in newer.output
 
 
 def test_flags_are_set_and_cleared_from_any_machine(call: Call, config: Path, url: str, tmp_path: Path) -> None:

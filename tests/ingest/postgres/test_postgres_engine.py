@@ -220,7 +220,10 @@ def test_a_schema_of_another_program_or_format_is_refused(rules: Config) -> None
     foreign = Store(place.beside("x"), rules)
     foreign.db.execute("DROP TABLE spool_positions")
     foreign.close()
-    with emptied(place.beside("x")), pytest.raises(StoreError, match="of another program"):
+    with (
+        emptied(place.beside("x")),
+        pytest.raises(StoreError, match="by another program; name another database"),
+    ):
         Store(place.beside("x"), rules)
 
 
