@@ -5,7 +5,9 @@ All rows keep their numbers, so that a crawl can go on from the copy, and everyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from crawler.database.format import SCHEMA_VERSION
 from crawler.database.reader import MapReader, open_map
@@ -21,22 +23,35 @@ class TransferError(SumiError):
     """The map cannot be copied; the message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class WholeCopy:
+    """A complete copy of a map, at a place for a while."""
+
+    place: MapPlace
+    pages: int
+
+
 def copy_whole_map(source: MapPlace, target: MapPlace, on_table: Callable[[str], None] = lambda table: None) -> int:
     """Copy a map, of one moment, to a place where there is none; returns the number of its pages.
 
     `on_table` is called with the name of each table. Raises TransferError, MapError.
     """
+    with whole_copy(source, target, on_table) as copy:
+        whole_maps.put_in_place(copy.place, target)
+    return copy.pages
+
+
+@contextmanager
+def whole_copy(
+    source: MapPlace, target: MapPlace, on_table: Callable[[str], None] = lambda table: None
+) -> Iterator[WholeCopy]:
+    """The same, but the copy is yet to be put in its place; without that it is no map, and goes with this process."""
     if whole_maps.exists(target):
         raise TransferError(f"{target} exists already; move it aside first, a map is never overwritten")
-    scratch = whole_maps.scratch_of(target)
-    try:
+    with whole_maps.scratch_of(target) as scratch:
         with open_map(source) as reader:
             pages = _copy(reader, scratch, on_table)
-        whole_maps.put_in_place(scratch, target)
-    except BaseException:
-        whole_maps.discard(scratch)
-        raise
-    return pages
+        yield WholeCopy(scratch, pages)
 
 
 def _copy(reader: MapReader, target: MapPlace, on_table: Callable[[str], None]) -> int:

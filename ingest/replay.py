@@ -100,13 +100,9 @@ def replay(
             f"there are no result spools in {workspace.name}; has anything been crawled in this workspace?"
         )
     ends = {writer: results.end(writer) for writer in writers}
-    scratch = whole_maps.scratch_of(into)
-    try:
+    with whole_maps.scratch_of(into) as scratch:
         report = _build(config, workspace, scratch, ends, until, run, progress, compare, logs, is_redrawn, renew)
         whole_maps.put_in_place(scratch, into)
-    except BaseException:
-        whole_maps.discard(scratch)
-        raise
     return report
 
 

@@ -6,6 +6,9 @@ Invariant: at its place there is a whole map or none, whenever a process dies.
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +28,39 @@ def exists(place: MapPlace) -> bool:
     return place.exists()
 
 
-def scratch_of(place: MapPlace) -> MapPlace:
-    """A place of this process, where a map can be made that will go to `place`."""
+@contextmanager
+def scratch_of(place: MapPlace) -> Iterator[MapPlace]:
+    """A place of this process, where a map can be made that will go to `place`. If that fails, nothing stays of it."""
     if isinstance(place, EngineMap):
-        return place.beside(f"replay_{os.getpid()}")
-    return place.with_name(f".{place.name}.replay-{os.getpid()}")
+        scratch: MapPlace = place.beside(f"replay_{os.getpid()}_{secrets.token_hex(4)}")
+    else:
+        scratch = place.with_name(f".{place.name}.replay-{os.getpid()}")
+    with made_here(scratch):
+        try:
+            yield scratch
+        except BaseException:
+            discard(scratch)
+            raise
+
+
+@contextmanager
+def made_here(place: MapPlace) -> Iterator[None]:
+    """While this process makes a map there for a while, nobody takes it for one that a dead process left."""
+    if not isinstance(place, EngineMap):
+        yield
+        return
+    from ingest.postgres.map_schemas import made_here as made_in_engine
+
+    with made_in_engine(place):
+        yield
+
+
+def remove_left(place: MapPlace) -> None:
+    """Remove the maps in this engine whose makers died before they were whole. Raises StoreError."""
+    if isinstance(place, EngineMap):
+        from ingest.postgres.map_schemas import remove_left as remove_left_schemas
+
+        remove_left_schemas(place)
 
 
 def put_in_place(scratch: MapPlace, place: MapPlace, kept: MapPlace | None = None) -> None:
@@ -50,6 +81,14 @@ def put_in_place(scratch: MapPlace, place: MapPlace, kept: MapPlace | None = Non
             if source.exists():
                 source.replace(kept.with_name(kept.name + suffix))
     scratch.replace(place)
+
+
+def step_in_place(scratch: MapPlace, place: MapPlace) -> str:
+    """The statement that moves a complete map of the engine to its place, for a transaction that does more."""
+    from ingest.postgres.map_schemas import renaming
+
+    assert isinstance(scratch, EngineMap) and isinstance(place, EngineMap)
+    return renaming(scratch, place)
 
 
 def discard(scratch: MapPlace) -> None:

@@ -218,17 +218,18 @@ def _preview_place(database: MapPlace) -> Iterator[MapPlace]:
     """A place for a map that is only compared with this one: in the same engine."""
     from tempfile import TemporaryDirectory
 
-    from ingest.whole_maps import discard
+    from ingest.whole_maps import discard, made_here
 
     if isinstance(database, Path):
         with TemporaryDirectory(prefix=".sumi-preview-", dir=database.parent) as folder:
             yield Path(folder) / "map.db"
         return
     place = database.beside(f"preview_{os.getpid()}")
-    try:
-        yield place
-    finally:
-        discard(place)
+    with made_here(place):
+        try:
+            yield place
+        finally:
+            discard(place)
 
 
 def _preview_lines(config: Config, progress: Progress | None) -> list[str]:

@@ -15,12 +15,14 @@ from crawler.model.errors import SumiError, UsageError
 from crawler.model.map_place import LIVE, MapPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import psycopg
 
     from crawler.engine.schemas import Schema
     from crawler.model.settings import Config
+    from crawler.workspace.files.file_workspace import FileWorkspace
+    from crawler.workspace.postgres.engine_workspace import EngineWorkspace
     from crawler.workspace.postgres.workspace_transfer import Transferred
 
 engine_commands = typer.Typer(
@@ -67,7 +69,7 @@ def init(config: ConfigArgument) -> None:
             steps = upgrade(connection, schema)
             done = "is up to date" if not steps else "is made" if steps == schema.newest else "is brought up to date"
             show(f"{schema.name} {done} (version {schema.newest}) in {connection.info.dbname}.")
-    show(_map_words(load_config(config)))
+    show(_map_there(load_config(config)))
 
 
 @engine_commands.command("check", cls=PlainCommand)
@@ -95,7 +97,7 @@ def check(config: ConfigArgument) -> None:
             except SumiError as problem:
                 problems.append(str(problem))
         try:
-            show(f"Map          {_map_words(load_config(config))}")
+            show(f"Map          {_map_there(load_config(config))}")
         except SumiError as problem:
             problems.append(str(problem))
         for caution in facts.cautions():
@@ -104,7 +106,7 @@ def check(config: ConfigArgument) -> None:
             raise SumiError("; ".join(problems) or "the engine is a standby")
 
 
-def _map_words(config: Config) -> str:
+def _map_there(config: Config) -> str:
     """What is in the map's place. Raises NotAMap where that is another program's, or of a format that is not read."""
     from crawler.database.presence import format_of
 
@@ -114,22 +116,34 @@ def _map_words(config: Config) -> str:
 
 @engine_commands.command("import", cls=PlainCommand)
 def import_workspace(config: ConfigArgument, workspace: WorkspaceOption = None) -> None:
-    """Take a workspace of files and its map into the engine, which must be empty. The files stay as they are."""
+    """Take a workspace of files and its map into the engine, which must be empty. The files stay as they are.
+
+    It takes effect as a whole, at its end: one that was cut off is simply repeated.
+    """
     from crawler.workspace.files.file_workspace import FileWorkspace
     from crawler.workspace.postgres.engine_workspace import EngineWorkspace
     from crawler.workspace.postgres.workspace_transfer import import_files
+    from ingest.whole_maps import remove_left
 
     loaded = _with_engine(config, workspace)
     source = FileWorkspace(loaded.workspace)
     if not source.results.writers():
         raise UsageError(f"there is nothing to import: no results in {loaded.workspace}")
-    _require_no_map(loaded.map_place)
-    target = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive)
+    target = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive, lease=loaded.engine.lease)
+    told: list[str] = []
     try:
-        _say_moved(import_files(source, target), "the engine")
+        target.prepare()
+        if _is_imported(loaded, source, target):
+            show(f"The engine {target.session.place} has this crawl already, and its map: nothing was changed.")
+            return
+        _require_no_map(loaded.map_place, target)
+        making = _map_in_engine(loaded.output.database_path, loaded.map_place, told)
+        moved = import_files(source, target, making, _change_for(loaded))
+        remove_left(loaded.map_place)
     finally:
         target.close()
-    _copy_map(loaded.output.database_path, loaded.map_place)
+    _say_moved(moved, "the engine")
+    show("\n".join(told))
 
 
 @engine_commands.command("export", cls=PlainCommand)
@@ -139,44 +153,113 @@ def export_workspace(
 ) -> None:
     """Bring the workspace and the map of the engine into a folder of files. The engine stays as it is.
 
-    To go on from there, leave [engine] out of the config, and name the folder and the map in it in [output].
+    The folder is there when it is whole: an export that was cut off is simply repeated. To go on from there, leave
+    [engine] out of the config, and name the folder and the map in it in [output].
     """
+    from dataclasses import replace
+
+    from crawler.model.settings import EngineSettings
     from crawler.workspace.files.file_workspace import FileWorkspace
+    from crawler.workspace.files.whole_folder import whole_folder
     from crawler.workspace.postgres.engine_workspace import EngineWorkspace
     from crawler.workspace.postgres.workspace_transfer import export_files
+    from crawler.workspace.unfinished import require_no_unfinished_import
 
     loaded = _with_engine(config, None)
-    source = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive)
+    name = loaded.output.database_path.name
+    place = into.resolve()
+    there = replace(
+        loaded,
+        engine=EngineSettings(),
+        workspace=place,
+        output=replace(loaded.output, database_path=place / name),
+    )
+    source = EngineWorkspace(loaded.workspace, loaded.engine.url, loaded.engine.archive, lease=loaded.engine.lease)
+    told: list[str] = []
     try:
-        _say_moved(export_files(source, FileWorkspace(into.absolute())), str(into))
+        require_no_unfinished_import(source)
+        if not source.results.writers():
+            raise UsageError(f"there is nothing to export: no results in the engine {source.session.place}")
+        with whole_folder(place) as folder:
+            moved = export_files(
+                *(source, FileWorkspace(folder)),
+                lambda: told.append(_copied_map(loaded.map_place, folder / name, place / name)),
+                _change_for(there),
+            )
     finally:
         source.close()
-    _copy_map(loaded.map_place, into.absolute() / loaded.output.database_path.name)
+    _say_moved(moved, str(into))
+    show("\n".join(told))
 
 
-def _require_no_map(place: MapPlace) -> None:
+def _change_for(config: Config) -> Callable[[str, bytes], bytes]:
+    """Lets the document about the last crawl say where the crawl is now."""
+    from crawler.config.last_used import DOCUMENT, with_places_of
+
+    return lambda name, content: with_places_of(content, config) if name == DOCUMENT else content
+
+
+def _is_imported(config: Config, source: FileWorkspace, target: EngineWorkspace) -> bool:
+    """Has the engine all of this, and nothing else? Then an import was cut off after its very end."""
+    from crawler.database.digest import digest
+    from crawler.database.presence import is_there
+    from crawler.workspace.postgres.workspace_transfer import is_same_crawl
+
+    if not is_same_crawl(source, target):
+        return False
+    places = (config.output.database_path, config.map_place)
+    here, there = (digest(place) if is_there(place) else None for place in places)
+    return here == there
+
+
+def _require_no_map(place: MapPlace, target: EngineWorkspace) -> None:
     """Before anything is moved. Raises SumiError."""
+    from crawler.workspace.postgres.workspace_transfer import held_words
     from ingest.map_transfer import TransferError
     from ingest.whole_maps import exists
 
     if exists(place):
-        raise TransferError(f"there is a map already, {place}; move it aside first with: sumi-ripple reset CONFIG")
+        raise TransferError(held_words(target))
 
 
-def _copy_map(source: MapPlace, target: MapPlace) -> None:
-    """Copy a map, if there is one, and see that the copy says the same. Raises SumiError."""
-    from crawler.database.digest import digest
+_NO_MAP = "There is no map to take along: the next crawl makes it from the results."
+
+
+@contextmanager
+def _map_in_engine(source: MapPlace, target: MapPlace, told: list[str]) -> Iterator[Callable[[Any], None]]:
+    """A copy of the map, if there is one, that says the same; given is the step that moves it to its place."""
     from crawler.database.presence import is_there
-    from crawler.model.shown_text import counted
+    from ingest.map_transfer import whole_copy
+    from ingest.whole_maps import remove_left, step_in_place
+
+    remove_left(target)
+    if not is_there(source):
+        told.append(_NO_MAP)
+        yield lambda connection: None
+        return
+    with whole_copy(source, target) as copy:
+        told.append(_map_words(source, copy.place, target, copy.pages))
+        yield lambda connection: connection.execute(step_in_place(copy.place, target))
+
+
+def _copied_map(source: MapPlace, place: MapPlace, target: MapPlace) -> str:
+    """Copy a map, if there is one, to a place that will be `target`; returns what to say."""
+    from crawler.database.presence import is_there
     from ingest.map_transfer import copy_whole_map
 
     if not is_there(source):
-        show("There is no map to take along: the next crawl makes it from the results.")
-        return
-    pages = copy_whole_map(source, target)
-    if (before := digest(source)) != (now := digest(target)):
-        raise SumiError(f"the copy {target} has the digest {now}, and the map {source} has {before}")
-    show(f"The map is in {target}: {counted(pages, 'page')}, digest {now}.")
+        return _NO_MAP
+    return _map_words(source, place, target, copy_whole_map(source, place))
+
+
+def _map_words(source: MapPlace, copy: MapPlace, target: MapPlace, pages: int) -> str:
+    """What to say of a copy that says the same as its source. Raises SumiError if it does not."""
+    from crawler.database.digest import digest
+    from crawler.model.shown_text import counted
+
+    if (before := digest(source)) != (now := digest(copy)):
+        raise SumiError(f"the copy of the map has the digest {now}, and the map {source} has {before}; nothing is kept")
+    return f"The map is in {target}: {counted(pages, 'page')}, digest {now}."
 
 
 def _say_moved(moved: Transferred, where: str) -> None:

@@ -57,19 +57,25 @@ def reset(
 ) -> None:
     """Empty a workspace: map, spools, state, logs, stored pages and summaries are moved aside under a dated name.
 
-    The folders stay, and so does the pace: domains that were just asked are not asked again too soon.
+    The folders stay, and so does the pace: domains that were just asked are not asked again too soon. With an engine,
+    the crawl in it is meant: one in files, in the same folder, stays as it is.
     """
     from crawler.database.presence import is_there
+    from crawler.engine.place import place_of
     from crawler.supervise.before_start import require_no_stages, take_supervision
     from crawler.supervise.fresh import move_aside
     from crawler.supervise.purge import mark_for_purge, old_schemas, purge_in_background, purge_schemas
     from crawler.workspace.opening import open_workspace
+    from crawler.workspace.unfinished import unfinished_import
+    from ingest.whole_maps import remove_left
 
     log_to_stderr(0, False)
     loaded = load_config(config, workspace)
     if not yes and not sys.stdin.isatty():
         raise UsageError("reset asks before it empties a workspace, and nobody can answer here; say --yes")
     place = open_workspace(loaded)
+    files = open_workspace(loaded.workspace) if loaded.engine.url else None
+    kept = f"The crawl in files in {place.name} stays as it is" if files and files.results.writers() else ""
     if not place.exists() and not is_there(loaded.map_place):
         typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.map_place} exists")
         return
@@ -78,7 +84,10 @@ def reset(
     try:
         require_no_stages(place)
         if not yes:
-            _ask(place.name, loaded.map_place, purge)
+            where = f"{place_of(loaded.engine.url)}" if files else place.name
+            _ask(where, loaded.map_place, purge)
+        if (given_up := unfinished_import(place, is_alone=True)) is not None:
+            remove_left(loaded.map_place)
         before = old_schemas(loaded)
         moved = move_aside(loaded, is_whole=True)
         if purge:
@@ -87,6 +96,10 @@ def reset(
         place.prepare_outputs()
     finally:
         role.release()
+    if given_up:
+        typer.echo("The unfinished import was given up; nothing of it is in the engine")
+    if kept:
+        typer.echo(kept)
     if purge:
         words = purge_in_background(loaded)
         if dropped:

@@ -16,7 +16,7 @@ from crawler.model.settings import Config
 from crawler.workspace.door import Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
 
-_DOCUMENT = "config"
+DOCUMENT = "config"
 
 
 def describe_settings(config: Config) -> dict[str, Any]:
@@ -37,14 +37,24 @@ def describe_settings(config: Config) -> dict[str, Any]:
 def write_last_used(config: Config) -> None:
     """For the whole crawl, and where that is in an engine, for commands on this machine that name no config too."""
     content = orjson.dumps(describe_settings(config), option=orjson.OPT_INDENT_2)
-    open_workspace(config).write_document(_DOCUMENT, content)
+    open_workspace(config).write_document(DOCUMENT, content)
     if config.engine.url:
-        open_workspace(config.workspace).write_document(_DOCUMENT, content)
+        open_workspace(config.workspace).write_document(DOCUMENT, content)
+
+
+def with_places_of(content: bytes, config: Config) -> bytes:
+    """The document of a crawl that was brought to where this config has it. Its settings stay."""
+    try:
+        found = orjson.loads(content)
+        settings = found["settings"]
+    except (ValueError, KeyError, TypeError):
+        return content
+    return orjson.dumps(describe_settings(config) | {"settings": settings}, option=orjson.OPT_INDENT_2)
 
 
 def read_last_used(workspace: Workspace) -> dict[str, Any] | None:
     """The settings as `describe_settings` gave them; None if there are none that can be read."""
-    content = workspace.document(_DOCUMENT)
+    content = workspace.document(DOCUMENT)
     if content is None:
         return None
     try:
@@ -105,7 +115,8 @@ def require_own_workspace(config: Config) -> None:
             )
         return
     found = read_last_used(workspace)
-    if found is None or str(database) in (found.get("database"), str(last_used_database(workspace))):
+    own = {str(database), str(config.output.database_path)}  # a crawl may have been brought into the engine from a file
+    if found is None or own & {found.get("database"), str(last_used_database(workspace))}:
         return
     if any(workspace.results.segments(name) for name in workspace.results.writers()):
         raise WorkspaceError(

@@ -12,6 +12,7 @@ from crawler.model.settings import Config
 from crawler.observe.processes import observe
 from crawler.workspace.door import STAGES, Held, RoleTaken, Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
+from crawler.workspace.unfinished import require_no_unfinished_import
 
 log = logging.getLogger("sumi.crawl")
 
@@ -21,6 +22,7 @@ def take_supervision(workspace: Workspace) -> Held:
     try:
         return workspace.take_role("supervisor")
     except RoleTaken:
+        require_no_unfinished_import(workspace)
         raise WorkspaceError(
             f"a crawl is already running in {workspace.name}; see its status with: sumi-ripple status --workspace "
             f"{workspace.name}, or give this crawl its own --workspace"
@@ -48,6 +50,7 @@ def prepare_stage(config: Config, stage: str) -> None:
     require_places(config)
     workspace = open_workspace(config)
     workspace.prepare()
+    require_no_unfinished_import(workspace)
     require_own_workspace(config)
     if not any(found.is_running for found in observe(workspace).stages):
         remove_stop_flags(workspace)

@@ -42,6 +42,7 @@ from crawler.supervise.suspension import remove_left_suspension
 from crawler.workspace.door import Workspace
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import Run, RunStatus, read_run, read_run_text
+from crawler.workspace.unfinished import require_no_unfinished_import
 
 log = logging.getLogger("sumi.crawl")
 
@@ -101,6 +102,7 @@ def crawl(
         if is_fresh:
             for place in move_aside(config):
                 verbosity.say(f"Moved aside: {place}")
+        require_no_unfinished_import(workspace, is_alone=True)
         require_own_workspace(config)
         remove_stop_flags(workspace)
         remove_left_suspension(workspace)

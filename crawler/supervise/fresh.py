@@ -23,7 +23,10 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
     recent_seconds = (config.crawler.max_crawl_delay + config.crawler.minimum_time_on_page) / 1000
     moved: list[str] = []
     try:
-        for suffix in ("-wal", "-shm", ""):  # the write-ahead log first: a crash in between leaves an intact database
+        is_file = not isinstance(config.map_place, EngineMap)  # with an engine, a file there is another crawl's map
+        for suffix in (
+            ("-wal", "-shm", "") if is_file else ()
+        ):  # the write-ahead log first: a crash in between leaves an intact database
             source = database.with_name(database.name + suffix)
             if source.exists():
                 target = database.with_name(_dated(database, stamp) + suffix)
@@ -32,7 +35,7 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
                     moved.append(str(target))
         moved += _map_of_engine_aside(config.map_place, stamp)
         of_runs = runs_folder(database)
-        if of_runs.exists():
+        if of_runs.exists() and not database.exists():
             of_runs.rename(runs_folder(database.with_name(_dated(database, stamp))))
         moved += workspace.move_aside(stamp, recent_seconds, is_whole=is_whole)
     except OSError as problem:

@@ -25,8 +25,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 import psycopg
@@ -194,6 +194,27 @@ class EngineSession:
             return cursor.fetchall() if cursor.description is not None else []
 
         return self.run(work)
+
+    @contextmanager
+    def transaction_beside(self, purpose: str) -> Iterator[Connection]:
+        """A durable transaction on a connection of its own, which may take long: the lease is renewed meanwhile.
+
+        It is made whole or not at all, and not if others have taken over what this process holds. Raises
+        WorkspaceError. Nothing is repeated.
+        """
+        me = self.join()
+        try:
+            with connect(self._url, purpose, dead_after=self._lease) as connection, connection.transaction():
+                connection.execute(f"SET LOCAL search_path TO {WORKSPACE.name}")
+                connection.execute("SET LOCAL synchronous_commit TO on")
+                yield connection
+                mine = "SELECT FROM holders WHERE id = %s AND NOT is_fenced FOR SHARE"
+                if not connection.execute(mine, (me,)).fetchall():
+                    raise Fenced
+        except EngineError as problem:
+            raise WorkspaceError(str(problem)) from None
+        except psycopg.Error as problem:
+            raise self._refused(problem) from None
 
     def soon(self, key: str, work: Callable[[Connection], Any]) -> None:
         """Do this from the thread, soon; a second one with the same key replaces the first."""

@@ -25,6 +25,7 @@ from crawler.workspace.postgres.glances import Glances
 from crawler.workspace.postgres.record_logs import HintRecords, RecordSync, ResultRecords, in_one
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from crawler.workspace.seals import sealed, unsealed
+from crawler.workspace.unfinished import NOTE
 
 ARCHIVE = "archive/results"  # below the folder of a machine, unless the config says otherwise
 _SLOTS_LOCK = 0x53756D69_536C6F74  # any number that only this program uses
@@ -156,9 +157,12 @@ class EngineWorkspace:
 
     def move_aside(self, stamp: str, recent_seconds: float, *, is_whole: bool = False) -> list[str]:
         kept = f"{WORKSPACE.name}_old_{''.join(c if c.isalnum() else '_' for c in stamp.lower())}"
-        is_used = bool(self.results.writers()) or bool(self.session.execute("SELECT FROM documents LIMIT 1"))
-        files = self._local.move_aside(stamp, recent_seconds, is_whole=is_whole)
-        if not is_used:
+        # A crawl in files that lies in this machine's folder is another one, and stays with all that belongs to it.
+        files = (
+            [] if self._local.results.writers() else self._local.move_aside(stamp, recent_seconds, is_whole=is_whole)
+        )
+        if not self.holds_crawl():
+            self.session.execute("DELETE FROM documents WHERE name = %s", (NOTE,), is_durable=True)
             return files
 
         def work(connection: Connection) -> None:
@@ -180,6 +184,10 @@ class EngineWorkspace:
 
         self.session.run(work)
         return [f"{kept} in the engine", *files]
+
+    def holds_crawl(self) -> bool:
+        """Has anybody crawled here, or brought a crawl here as a whole?"""
+        return self.session.run(holds_crawl)
 
     def is_aside(self, stamp: str) -> bool:
         kept = f"{WORKSPACE.name}_old_{''.join(c if c.isalnum() else '_' for c in stamp.lower())}"
@@ -378,6 +386,16 @@ class EngineWorkspace:
     def _sealed(self, statement: str, name: str) -> bytes | None:
         rows = self.session.execute(statement, (name,))
         return unsealed(rows[0][0]) if rows else None
+
+
+def holds_crawl(connection: Connection) -> bool:
+    """See `EngineWorkspace.holds_crawl`."""
+    rows = connection.execute(
+        "SELECT EXISTS (SELECT FROM logs WHERE name LIKE 'results/%%')"
+        " OR EXISTS (SELECT FROM documents WHERE name <> %s)",
+        (NOTE,),
+    ).fetchall()
+    return bool(rows[0][0])
 
 
 def _flag(word: str, stage: str | None) -> str:

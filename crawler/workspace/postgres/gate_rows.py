@@ -35,7 +35,7 @@ from crawler.pace.decisions import Adjust, Busy, Entry, EntryRequest, NotYet, Op
 from crawler.pace.gate_record import GateRecord, for_run
 from crawler.workspace.door import GateError, RequestSpan
 from crawler.workspace.log import Cursor
-from crawler.workspace.postgres.engine_clock import US
+from crawler.workspace.postgres.engine_clock import US, EngineClock
 from crawler.workspace.postgres.engine_session import HOLD, Connection, EngineSession, Fenced, Gone, LaterCall
 from crawler.workspace.postgres.record_logs import ResultRecords
 
@@ -50,6 +50,12 @@ _decode = msgspec.json.Decoder(GateRecord).decode
 _COLUMNS = "holder, version, is_in_flight, flight_by, flight_until_us, entered_us, ended_us, record"
 _READ = f"SELECT {_COLUMNS}, clock_us() FROM gates WHERE domain = %s"
 _MAKE = "INSERT INTO gates (domain, used_us) VALUES (%s, clock_us()) ON CONFLICT DO NOTHING"
+_PUT = (
+    "INSERT INTO gates (domain, record, ended_us, used_us)"
+    " SELECT %s, %s, CASE WHEN %s THEN now END, now FROM clock_us() AS now"
+    " ON CONFLICT (domain) DO UPDATE SET version = gates.version + 1, record = excluded.record, is_in_flight = false,"
+    " ended_us = coalesce(excluded.ended_us, gates.ended_us), used_us = excluded.used_us"
+)
 # One row a call. `from_us`: not before. `is_entry`: a request leaves, if the process has its lease (and the domain, if
 # it is the domain's holder that asks). `ends_us`: the last request counts as ended now, or then if that is a bit later.
 _CHANGE = """
@@ -448,10 +454,7 @@ class GateRow:
         log_end = self._results.gathered(record.mark.writer)
         if log_end is not None and Cursor(record.mark.segment, record.mark.offset) > log_end:
             record = replace(record, ledgered=min(self._kept.ledgered, record.sent), mark=self._kept.mark)
-        breaker = record.breaker
-        if breaker.since_ns:
-            breaker = replace(breaker, since_ns=self._session.clock.engine_us(breaker.since_ns) * US)
-        return _encode(replace(record, ended=None, is_in_flight=False, breaker=breaker))
+        return _for_row(record, self._session.clock)
 
     def _write(
         self,
@@ -543,6 +546,19 @@ class GateRow:
         now = self._clock()
         self._write(finish(replace(self.record, sent=self.record.sent - 1), now), self.record)
         return NotYet(now.mono_ns + wait_ms * 1_000_000)
+
+
+def put_settled(connection: Connection, clock: EngineClock, domain: str, record: GateRecord) -> None:
+    """Give a domain's gate this record, in the open transaction. Its last request, if any, counts as ended now."""
+    connection.execute(_PUT, (domain, _for_row(record, clock), record.ended is not None))
+
+
+def _for_row(record: GateRecord, clock: EngineClock) -> bytes:
+    """The record as a row keeps it: with its moments on the engine's clock."""
+    breaker = record.breaker
+    if breaker.since_ns:
+        breaker = replace(breaker, since_ns=clock.engine_us(breaker.since_ns) * US)
+    return _encode(replace(record, ended=None, is_in_flight=False, breaker=breaker))
 
 
 def _delay_ms(record: GateRecord, delay_ms: int) -> int:

@@ -2,31 +2,44 @@
 
 Result logs keep their segments and offsets, so that the places in them that a map remembers mean the same on both
 sides. Jobs, releases and hints are not taken along: they are made again from the map. Every domain that was ever asked
-counts as asked just now.
+counts as asked just now. Whatever kills either of the two, it may be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import groupby
 
 from msgspec.structs import replace
 
-from crawler.pace.gate_record import GateRecord
+from crawler.pace.gate_record import GateRecord, resolve_unknowns
 from crawler.workspace.atomic import OWNER_ONLY_FOLDER, write_atomically
 from crawler.workspace.clock import read_clock
-from crawler.workspace.door import STAGES, Gate, Workspace, WorkspaceError
+from crawler.workspace.door import STAGES, Gate, RoleTaken, Workspace, WorkspaceError
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.gate_file import GateFile
 from crawler.workspace.files.layout import domain_of
 from crawler.workspace.files.spool import segment_path
 from crawler.workspace.log import Line
 from crawler.workspace.postgres.engine_session import Connection
-from crawler.workspace.postgres.engine_workspace import EngineWorkspace
+from crawler.workspace.postgres.engine_workspace import EngineWorkspace, holds_crawl
+from crawler.workspace.postgres.gate_rows import put_settled
+from crawler.workspace.seals import sealed
+from crawler.workspace.unfinished import NOTE, note_of, require_no_unfinished_import
 
 _COPY = "COPY records (log, segment, start, body) FROM STDIN (FORMAT BINARY)"
+_LOG = (
+    "INSERT INTO logs (name, segment) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE"
+    " SET segment = greatest(logs.segment, excluded.segment) RETURNING id"
+)
+_ROBOTS = (
+    "INSERT INTO robots VALUES (%s, %s, clock_us()) ON CONFLICT (host) DO UPDATE"
+    " SET content = excluded.content, at_us = excluded.at_us"
+)
+Last = Callable[[Connection], None]
+Change = Callable[[str, bytes], bytes]  # (name of a document, content) → its content where it is brought to
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +52,114 @@ class Transferred:
     documents: int
 
 
-def import_files(source: FileWorkspace, target: EngineWorkspace) -> Transferred:
-    """Take the workspace of a folder into an engine that has none yet. The folder stays as it is."""
+def _nothing(connection: Connection) -> None:
+    """Nothing comes along with the workspace."""
+
+
+def _unchanged(name: str, content: bytes) -> bytes:
+    return content
+
+
+def import_files(
+    source: FileWorkspace,
+    target: EngineWorkspace,
+    making: AbstractContextManager[Last] = nullcontext(_nothing),  # noqa: B008
+    change: Change = _unchanged,
+) -> Transferred:
+    """Take the workspace of a folder into an engine that has none yet. The folder stays as it is.
+
+    It takes effect as a whole, in one transaction, or not at all. Until then there is the note of
+    `crawler.workspace.unfinished`. `making` is entered while nobody else is at work in either; what it gives is the
+    transaction's last step. Raises WorkspaceError.
+    """
     target.prepare()
-    with _alone(source), _alone(target):
-        if target.results.writers() or target.session.execute("SELECT FROM documents LIMIT 1"):
-            raise WorkspaceError("the engine holds a crawl already; move it aside first with: sumi-ripple reset CONFIG")
-        lines = 0
-        writers = source.results.writers()
-        for writer in writers:
-            found = (
-                line
-                for number in source.results.segments(writer)
-                for line in source.results.segment_lines(writer, number)
-            )
-            lines += _put_log(target, f"results/{writer}", found)
-            for number in source.results.segments(writer):  # a torn end counts, too
-                _note_size(target, f"results/{writer}", number, source.results.segment_bytes(writer, number))
-        lines += _put_log(target, "orders", iter(source.orders.whole_reader()))
-        names = _names(source)
-        for name in names:
-            target.write_document(name, source.document(name) or b"")
-        domains = 0
-        for path in sorted(source.layout.gates.glob("*")):
-            domain = domain_of(path.name)
-            if domain is not None:
-                gate = GateFile(path)
-                domains += _settle(target.gate(domain, read_clock), gate.read())
-                gate.close()
-        for path in sorted(source.layout.robots.glob("*")):
-            host = domain_of(path.stem if path.suffix == ".json" else path.name)
-            if host is not None and (content := source.robots(host)) is not None:
-                target.keep_robots(host, content)
+    with _alone(target), _alone(source):
+        if target.holds_crawl():
+            raise WorkspaceError(held_words(target))
+        with _noted(source, target), making as last, target.session.transaction_beside("import") as connection:
+            if holds_crawl(connection):
+                raise WorkspaceError(held_words(target))
+            moved = _put_all(connection, source, target, change)
+            connection.execute("DELETE FROM documents WHERE name = %s", (NOTE,))
+            connection.execute("LOCK TABLE roles IN SHARE ROW EXCLUSIVE MODE")
+            taken = connection.execute("SELECT role FROM roles WHERE holder IS NOT NULL ORDER BY role").fetchall()
+            for (role,) in taken:
+                if role.startswith(STAGES):
+                    raise WorkspaceError(f"{role} has begun to work in {target.name}; stop it first")
+            last(connection)
+    return moved
+
+
+def held_words(target: EngineWorkspace) -> str:
+    """Why nothing can be imported here, and what to do."""
+    return (
+        f"the engine {target.session.place} holds a crawl already, and nothing was changed; move that crawl aside, "
+        "in the engine alone, with: sumi-ripple reset CONFIG"
+    )
+
+
+def is_same_crawl(source: FileWorkspace, target: EngineWorkspace) -> bool:
+    """Has the engine the results of this folder, no more and no less?"""
+    writers = source.results.writers()
+    return target.results.writers() == writers and all(
+        source.results.end(writer) == target.results.end(writer) for writer in writers
+    )
+
+
+@contextmanager
+def _noted(source: FileWorkspace, target: EngineWorkspace) -> Iterator[None]:
+    """While an import is under way, the engine says so. A killed one leaves its note; one that fails does not."""
+    target.write_document(NOTE, note_of(source.name, str(target.session.place)))
+    try:
+        yield
+    except BaseException:
+        with suppress(WorkspaceError):
+            target.session.execute("DELETE FROM documents WHERE name = %s", (NOTE,), is_durable=True)
+        raise
+
+
+def _put_all(connection: Connection, source: FileWorkspace, target: EngineWorkspace, change: Change) -> Transferred:
+    """Everything that is taken along, into the open transaction."""
+    lines = 0
+    writers = source.results.writers()
+    for writer in writers:
+        for number in source.results.segments(writer):
+            size = source.results.segment_bytes(writer, number)  # a torn end counts, too
+            found = source.results.segment_lines(writer, number)
+            lines += _put_segment(connection, f"results/{writer}", number, found, size)
+    for number, some in groupby(source.orders.whole_reader(), key=lambda line: line.end.segment):
+        lines += _put_segment(connection, "orders", number, some)
+    names = _names(source)
+    for name in names:
+        content = change(name, source.document(name) or b"")
+        connection.execute("INSERT INTO documents VALUES (%s, %s)", (name, sealed(content)))
+    domains = 0
+    for path in sorted(source.layout.gates.glob("*")):
+        domain = domain_of(path.name)
+        if domain is not None:
+            gate = GateFile(path)
+            record = resolve_unknowns(gate.read(), read_clock())
+            put_settled(connection, target.session.clock, domain, record)
+            gate.close()
+            domains += 1
+    for path in sorted(source.layout.robots.glob("*")):
+        host = domain_of(path.stem if path.suffix == ".json" else path.name)
+        if host is not None and (content_of := source.robots(host)) is not None:
+            connection.execute(_ROBOTS, (host, sealed(content_of)))
     return Transferred(lines, len(writers), domains, len(names))
 
 
-def export_files(source: EngineWorkspace, target: FileWorkspace) -> Transferred:
-    """Bring the workspace of an engine into a folder that has none yet. The engine stays as it is."""
+def export_files(
+    source: EngineWorkspace,
+    target: FileWorkspace,
+    beside: Callable[[], None] = lambda: None,
+    change: Change = _unchanged,
+) -> Transferred:
+    """Bring the workspace of an engine into a folder that has none yet. The engine stays as it is.
+
+    `beside` is called while nobody else is at work in either. Raises WorkspaceError.
+    """
+    require_no_unfinished_import(source)
     target.prepare()
     with _alone(source), _alone(target):
         if target.results.writers() or _names(target):
@@ -95,7 +179,7 @@ def export_files(source: EngineWorkspace, target: FileWorkspace) -> Transferred:
         orders.close()
         names = [name for (name,) in source.session.execute("SELECT name FROM documents ORDER BY name")]
         for name in names:
-            target.write_document(name, source.document(name) or b"")
+            target.write_document(name, change(name, source.document(name) or b""))
         domains = [domain for (domain,) in source.session.execute("SELECT domain FROM gates ORDER BY domain")]
         for domain in domains:
             gate = target.gate(domain, read_clock)
@@ -103,13 +187,18 @@ def export_files(source: EngineWorkspace, target: FileWorkspace) -> Transferred:
             gate.close()
         for (host,) in source.session.execute("SELECT host FROM robots"):
             target.keep_robots(host, source.robots(host) or b"")
+        beside()
     return Transferred(lines, len(writers), len(domains), len(names))
 
 
 @contextmanager
 def _alone(workspace: Workspace) -> Iterator[None]:
     """While no crawl is at work there, and none can begin."""
-    role = workspace.take_role("supervisor")
+    try:
+        role = workspace.take_role("supervisor")
+    except RoleTaken:
+        require_no_unfinished_import(workspace)
+        raise WorkspaceError(f"a crawl is at work in {workspace.name}; stop it first") from None
     try:
         busy = [name for name in workspace.roles() if name.startswith(STAGES) and workspace.is_role_taken(name)]
         if busy:
@@ -135,47 +224,19 @@ def _settle(gate: Gate, record: GateRecord) -> bool:
     return gate.update(record.run, take)
 
 
-def _put_log(target: EngineWorkspace, name: str, lines: Iterator[Line]) -> int:
-    """Lines of a log, segment after segment, each in a transaction of its own."""
-    count = 0
-    for number, some in groupby(lines, key=lambda line: line.end.segment):
-        batch = list(some)
-        target.session.run(_writing(name, number, batch))
-        count += len(batch)
+def _put_segment(connection: Connection, name: str, number: int, lines: Iterable[Line], size: int | None = None) -> int:
+    """A segment of a log; returns the number of its lines. `size`: its bytes, where they are more than the lines."""
+    row = connection.execute(_LOG, (name, number)).fetchone()
+    assert row is not None
+    count = end = 0
+    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(["int4", "int8", "int8", "bytea"])
+        for line in lines:
+            end = line.end.offset
+            copy.write_row((row[0], number, end - len(line.body) - 1, line.body))
+            count += 1
+    connection.execute("INSERT INTO segments VALUES (%s, %s, %s)", (row[0], number, max(end, size or 0)))
     return count
-
-
-def _writing(name: str, number: int, lines: list[Line]) -> Callable[[Connection], None]:
-    def work(connection: Connection) -> None:
-        with connection.transaction():
-            connection.execute("SET LOCAL synchronous_commit TO on")
-            log = _log_of(connection, name, number, lines[-1].end.offset)
-            with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-                copy.set_types(["int4", "int8", "int8", "bytea"])
-                for line in lines:
-                    copy.write_row((log, number, line.end.offset - len(line.body) - 1, line.body))
-
-    return work
-
-
-def _note_size(target: EngineWorkspace, name: str, number: int, size: int) -> None:
-    target.session.run(lambda connection: _log_of(connection, name, number, size))
-
-
-def _log_of(connection: Connection, name: str, number: int, size: int) -> int:
-    """The number of a log whose newest segment is this one or a later one, and the segment is so long at least."""
-    found = connection.execute(
-        "INSERT INTO logs (name, segment) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE"
-        " SET segment = greatest(logs.segment, excluded.segment) RETURNING id",
-        (name, number),
-    ).fetchone()
-    assert found is not None
-    connection.execute(
-        "INSERT INTO segments VALUES (%s, %s, %s)"
-        " ON CONFLICT (log, number) DO UPDATE SET bytes = greatest(segments.bytes, excluded.bytes)",
-        (found[0], number, size),
-    )
-    return int(found[0])
 
 
 def _as_file(lines: list[Line], size: int) -> bytes:
