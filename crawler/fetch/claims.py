@@ -188,6 +188,8 @@ class DomainClaims:
         now = self._clock()
         if record.run != run or record.ended is None or record.ended.boot != now.boot:
             return 0.0
+        if record.breaker.since_ns > now.mono_ns:  # the clock was set back since; who takes the domain over says so
+            return 0.0
         return max(0.0, (record.breaker.due_ns - now.mono_ns) / 1e9)
 
     def _adopt(self, claimed: list[LeasedDomain]) -> None:

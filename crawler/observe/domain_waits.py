@@ -85,10 +85,10 @@ def reason_of(record: GateRecord, config: Config, now_ns: int) -> tuple[str, flo
     if record.closes is not None:
         return record.closes.reason, None
     if record.breaker.is_open:
-        return "breaker", max(0.0, (record.breaker.due_ns - now_ns) / 1e9)
+        return "breaker", max(0.0, min(record.breaker.due_ns - now_ns, record.breaker.cooldown_ms * 1_000_000) / 1e9)
     if record.ended is None or record.ended.boot != boot_id():
         return "turn", None
-    since_ms = (now_ns - record.ended.mono_ns) / 1e6
+    since_ms = max(0, now_ns - record.ended.mono_ns) / 1e6  # below 0: an engine's clock was set back
     least = config.crawler.minimum_time_on_page
     waits = {"pause": record.pause_ms, "crawl-delay": record.crawl_delay_ms, "delay": least}
     reason = max(waits, key=lambda name: (waits[name], name == "delay"))

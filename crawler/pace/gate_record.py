@@ -107,11 +107,11 @@ def resolve_unknowns(record: GateRecord, now: Moment) -> GateRecord:
     """The record with an unknown end of the last request replaced by `now`.
 
     The end is unknown if a process died with a request out, after a reboot, and if it lies in the future. After a
-    reboot the cooldown of an open breaker begins again too.
+    reboot the cooldown of an open breaker begins again too, and where its beginning lies in the future.
     """
     ended = record.ended
     is_other_clock = ended is not None and (ended.boot != now.boot or ended.mono_ns > now.mono_ns)
-    if is_other_clock and record.breaker.is_open:
+    if record.breaker.is_open and (is_other_clock or record.breaker.since_ns > now.mono_ns):
         record = replace(record, breaker=replace(record.breaker, since_ns=now.mono_ns))
     return replace(record, is_in_flight=False, ended=now) if record.is_in_flight or is_other_clock else record
 

@@ -10,7 +10,11 @@ from crawler.workspace.postgres.workspace_schema import WORKSPACE
 
 @dataclass(frozen=True, slots=True)
 class EngineFigures:
-    """`processes` have a lease that has not run out, `machines` are theirs; `leased` domains, `in_flight` requests."""
+    """`processes` have a lease that has not run out, `machines` are theirs; `leased` domains, `in_flight` requests.
+
+    A renewal or an entry that lies in the future was made before the engine's clock was set back, and tells nothing:
+    a process that lives counts again with its next renewal.
+    """
 
     processes: int
     machines: int
@@ -30,11 +34,13 @@ def engine_figures(connection: Connection) -> EngineFigures:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         connection.execute(f"SET LOCAL search_path TO {WORKSPACE.name}")
         processes = connection.execute(
-            "SELECT count(*), count(DISTINCT machine) FROM holders WHERE NOT is_fenced AND until_us > clock_us()"
+            "SELECT count(*), count(DISTINCT machine) FROM holders, clock_us() AS now"
+            " WHERE NOT is_fenced AND until_us > now AND renewed_us <= now"
         ).fetchone() or (0, 0)
         gates = connection.execute(
-            "SELECT count(holder), count(*) FILTER (WHERE is_in_flight AND flight_until_us > clock_us()), count(*)"
-            " FROM gates"
+            "SELECT count(holder),"
+            " count(*) FILTER (WHERE is_in_flight AND flight_until_us > now AND entered_us <= now), count(*)"
+            " FROM gates, clock_us() AS now"
         ).fetchone() or (0, 0, 0)
         jobs = connection.execute(
             "SELECT (SELECT count(*) FROM job_domains), (SELECT count(*) FROM windows)"

@@ -11,6 +11,11 @@ more; one elsewhere when its connection has been closed for a while, or its leas
 After a new connection all domains that the process holds are taken anew: whatever the engine lost when it went down,
 no request follows another too soon.
 
+A renewal that lies in the future was made before the engine's clock was set back. Whoever asks for that process first
+says so in its row: its lease is a whole one from then on. One that lives renews it, as ever.
+
+A process that has given back everything is no holder any more: its row goes with the last role.
+
 **The thread.** Greenlets of a fetcher must not wait for the engine: answers of web servers would time out meanwhile,
 and that would look like the servers' fault. Their calls are made by this thread, many gates in one statement.
 """
@@ -50,6 +55,18 @@ HOLD = 0.25  # seconds in which a call may be taken back, for another one that s
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to connect
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
+# The clock was set back after this renewal: when it was made is not known, but it was not later than now.
+_RENEWED_BY_NOW = """
+UPDATE holders SET renewed_us = now, until_us = now + greatest(0, until_us - renewed_us)
+FROM clock_us() AS now WHERE id = %s AND NOT is_fenced AND renewed_us > now
+"""
+_RELEASE_ROLE = """
+WITH released AS (UPDATE roles SET holder = NULL WHERE role = %(role)s AND token = %(token)s)
+DELETE FROM holders h WHERE h.id = %(me)s::bigint AND NOT h.is_fenced AND h.slots = 0 AND %(may_leave)s
+    AND NOT EXISTS (SELECT FROM gates g WHERE g.holder = h.id)
+    AND NOT EXISTS (SELECT FROM roles r WHERE r.holder = h.id AND r.role <> %(role)s)
+RETURNING h.id
+"""
 _OUTLIVED = "this process was away from the engine for longer than its lease, and others have taken over its work"
 _REPLACED = "another copy of the engine has taken over, which may lack what this process wrote last"
 
@@ -230,6 +247,8 @@ class EngineSession:
                 with suppress(*_LOST):
                     if self.holder is not None and not self._is_fenced:
                         fence(self._connection, self.holder)
+                        if not self.gates_used:  # else the row tells whose requests are out
+                            self._connection.execute("DELETE FROM holders WHERE id = %s", (self.holder,))
                     self._connection.close()
             self._connection = None
 
@@ -332,22 +351,43 @@ class EngineSession:
             return number
 
         with self._using:
-            self.holder = self._run(work)
+            number = self.holder if self.holder is not None and self._pid == os.getpid() else self._run(work)
+            self.holder = number
         self._started_line()
-        return self.holder
+        return number
 
     def renew(self, connection: Connection) -> None:
         """Renew the lease of everything that this process holds, by one statement."""
         if self.holder is None:
             return
         rows = connection.execute(
-            "UPDATE holders SET renewed_us = now, until_us = now + %s FROM clock_us() AS now"
-            " WHERE id = %s AND NOT is_fenced RETURNING now",
+            "UPDATE holders SET renewed_us = now, until_us = now + %s, joined_us = least(joined_us, now)"
+            " FROM clock_us() AS now WHERE id = %s AND NOT is_fenced RETURNING now",
             (self._lease * 1_000_000, self.holder),
         ).fetchall()
         if not rows:
             self._is_fenced = True
             raise Fenced
+
+    def release_role(self, role: str, token: int) -> None:
+        """Give back a role, durably. Who holds nothing else is no holder any more."""
+        me, generation = (self.holder if self._pid == os.getpid() else None), self.generation
+
+        def work(connection: Connection) -> None:
+            self.holder = None  # if this is made again on a new connection, the row may be gone
+            values = {"role": role, "token": token, "me": me, "may_leave": not self.gates_used}
+            if durably(connection, _RELEASE_ROLE, values):
+                connection.execute("SELECT pg_advisory_unlock(%s)", (me,))
+            elif connection.execute("SELECT FROM holders WHERE id = %s", (me,)).fetchall():
+                self.holder = me
+                if self.generation != generation:
+                    self._take_anew(connection)
+
+        try:
+            self.run(work)
+        except WorkspaceError:
+            self.holder = me if self._pid == os.getpid() else None
+            raise
 
     def _take_anew(self, connection: Connection) -> None:
         """The connection is new: take all domains anew. Taking one counts as a request that ended just now."""
@@ -370,20 +410,22 @@ class EngineSession:
         """Fence a holder whose process is gone, or whose lease has run out. False: it lives."""
         rows = connection.execute(
             "SELECT h.machine, h.pid, h.until_us < now OR h.is_fenced, h.renewed_us < now - %s,"
-            " mine.joined_us < now - %s FROM clock_us() AS now, holders h LEFT JOIN holders mine ON mine.id = %s"
-            " WHERE h.id = %s",
+            " mine.joined_us < now - %s, h.renewed_us > now"
+            " FROM clock_us() AS now, holders h LEFT JOIN holders mine ON mine.id = %s WHERE h.id = %s",
             (self._gone_after_us, self._gone_after_us, self.holder, holder),
         ).fetchall()
         if not rows:
             fence(connection, holder)
             return True
-        machine, pid, is_over, is_quiet, am_old = rows[0]
+        machine, pid, is_over, is_quiet, am_old, is_later = rows[0]
         if machine == machine_name() and pid != os.getpid() and not is_alive(pid):
             fence(connection, holder, is_certain=True)
             return True
         if is_over or (is_quiet and am_old and not _has_session(connection, holder)):
             fence(connection, holder)
             return True
+        if is_later:
+            connection.execute(_RENEWED_BY_NOW, (holder,))
         return False
 
     def is_held_by_me(self, holder: int | None) -> bool:
@@ -431,7 +473,10 @@ def fence(connection: Connection, holder: int, *, is_certain: bool = False) -> N
     """
     with connection.transaction():
         connection.execute("SET LOCAL synchronous_commit TO on")
-        connection.execute("UPDATE holders SET is_fenced = true, slots = 0 WHERE id = %s", (holder,))
+        connection.execute(
+            "UPDATE holders SET is_fenced = true, slots = 0, until_us = least(until_us, clock_us()) WHERE id = %s",
+            (holder,),
+        )
         connection.execute(
             "UPDATE gates SET holder = CASE WHEN holder = %(id)s THEN NULL ELSE holder END,"
             " token = token + 1, version = version + 1,"

@@ -29,6 +29,18 @@ from crawler.workspace.unfinished import NOTE
 
 ARCHIVE = "archive/results"  # below the folder of a machine, unless the config says otherwise
 _SLOTS_LOCK = 0x53756D69_536C6F74  # any number that only this program uses
+# Those that were killed while they held nothing are fenced by nobody. Who is connected has locked its number.
+_FORGET_HOLDERS = """
+WITH old AS MATERIALIZED (
+    SELECT h.id FROM holders h, clock_us() AS now
+    WHERE h.until_us < now - %(before)s AND h.id IS DISTINCT FROM %(me)s::bigint
+        AND (h.is_fenced OR h.slots = 0
+            AND NOT EXISTS (SELECT FROM gates g WHERE g.holder = h.id)
+            AND NOT EXISTS (SELECT FROM roles r WHERE r.holder = h.id))
+        AND NOT EXISTS (SELECT FROM gates g WHERE g.flight_by = h.id AND g.is_in_flight AND g.flight_until_us > now)
+)
+DELETE FROM holders WHERE id IN (SELECT id FROM old WHERE pg_try_advisory_xact_lock(id))
+"""
 _KEPT_TABLES = ("holders", "roles", "eras")
 
 
@@ -44,9 +56,8 @@ class RoleRow:
     def release(self) -> None:
         if self._is_held:
             self._is_held = False
-            statement = "UPDATE roles SET holder = NULL WHERE role = %s AND token = %s"
             with suppress(Fenced, Gone):  # then it is free already, or others will find out
-                self._session.execute(statement, (self._role, self._token), is_durable=True)
+                self._session.release_role(self._role, self._token)
 
 
 class SlotCounts:
@@ -70,9 +81,8 @@ class SlotCounts:
             self.give_back(self.held)
 
     def _change(self, by: int) -> None:
-        me = self._session.join()
-
         def work(connection: Connection) -> int:
+            me = self._session.join()
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SLOTS_LOCK,))
                 if by > 0:
@@ -172,7 +182,11 @@ class EngineWorkspace:
                 connection.execute(f"SET LOCAL search_path TO {WORKSPACE.name}")
                 for table in _KEPT_TABLES:
                     connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM {kept}.{table}")
-                connection.execute("SELECT setval(pg_get_serial_sequence('holders', 'id'), max(id)) FROM holders")
+                # Rows of processes that ended are gone; their numbers come never again all the same.
+                connection.execute(
+                    "SELECT setval(pg_get_serial_sequence('holders', 'id'), last_value, is_called)"
+                    f" FROM {kept}.holders_id_seq"
+                )
                 connection.execute(f"SELECT setval('window_numbers', last_value) FROM {kept}.window_numbers")
                 # Clocks go on, budgets begin anew: a record without a run is new to the first one.
                 connection.execute(
@@ -197,9 +211,8 @@ class EngineWorkspace:
     # -- roles -------------------------------------------------------------------------------------------
 
     def take_role(self, role: str) -> RoleRow:
-        me = self.session.join()
-
         def work(connection: Connection) -> int | None:
+            me = self.session.join()  # here: no other thread gives back this process's last role meanwhile
             for _ in range(2):
                 rows = durably(
                     connection,
@@ -237,8 +250,10 @@ class EngineWorkspace:
         return self.claim_all([domain]).get(domain)
 
     def claim_all(self, domains: Collection[str]) -> dict[str, ClaimRow]:
-        me = self.session.join()
-        tokens = self.session.run(lambda connection: claim_domains(connection, self.session, me, domains))
+        def work(connection: Connection) -> dict[str, int]:
+            return claim_domains(connection, self.session, self.session.join(), domains)
+
+        tokens = self.session.run(work)
         return {domain: ClaimRow(self.session, domain, token) for domain, token in tokens.items()}
 
     def release_all(self, claims: Collection[Claim]) -> None:
@@ -309,11 +324,7 @@ class EngineWorkspace:
             "DELETE FROM gates WHERE used_us < clock_us() - %s AND holder IS NULL AND NOT is_in_flight RETURNING 1",
         ):
             removed += len(self.session.execute(statement, (before,)))
-        self.session.execute(
-            "DELETE FROM holders h WHERE is_fenced AND until_us < clock_us() - %s"
-            " AND NOT EXISTS (SELECT FROM gates g WHERE g.flight_by = h.id AND g.is_in_flight)",
-            (before,),
-        )
+        self.session.execute(_FORGET_HOLDERS, {"before": before, "me": self.session.holder})
         return removed
 
     # -- flags, bells, heartbeats ------------------------------------------------------------------------

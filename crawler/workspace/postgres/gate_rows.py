@@ -56,6 +56,11 @@ _PUT = (
     " ON CONFLICT (domain) DO UPDATE SET version = gates.version + 1, record = excluded.record, is_in_flight = false,"
     " ended_us = coalesce(excluded.ended_us, gates.ended_us), used_us = excluded.used_us"
 )
+# A request that left in the future left before the clock was set back. Its time is up when it is from now on.
+_ENTERED_BY_NOW = """
+UPDATE gates SET entered_us = now, flight_until_us = now + greatest(0, flight_until_us - entered_us)
+FROM clock_us() AS now WHERE domain = %s AND is_in_flight AND entered_us > now
+"""
 # One row a call. `from_us`: not before. `is_entry`: a request leaves, if the process has its lease (and the domain, if
 # it is the domain's holder that asks). `ends_us`: the last request counts as ended now, or then if that is a bit later.
 _CHANGE = """
@@ -99,6 +104,11 @@ class Row:
     record: bytes
     now_us: int
     own_end_us: int | None = None  # the last request's end, if it was ours and nobody has changed the row since
+
+    @property
+    def is_out(self) -> bool:
+        """Is a request out, and its time not up?"""
+        return self.is_in_flight and self.flight_until_us > self.now_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,14 +371,16 @@ class GateRow:
     def _is_busy(self) -> bool:
         """Is a request of somebody else out, as far as anybody can know?"""
         row = self._row
-        if row is None or not row.is_in_flight or row.flight_until_us <= row.now_us:
+        if row is None or not row.is_out:
             return False
         if self._session.is_held_by_me(row.flight_by):
             return self._is_out or self._is_used_beside()  # else its entry was made, and the answer lost
+        if row.entered_us is not None and row.entered_us > row.now_us:
+            self._session.execute(_ENTERED_BY_NOW, (self._domain,))
         by = row.flight_by
         if by is not None and self._session.run(lambda connection: self._session.free_of_dead(connection, by)):
             self._read()
-            return self._row is not None and self._row.is_in_flight and self._row.flight_until_us > self._row.now_us
+            return self._row is not None and self._row.is_out
         return True
 
     def _is_used_beside(self) -> bool:

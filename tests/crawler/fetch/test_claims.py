@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace as record_of
 
 from crawler.fetch.claims import CLAIMED_FIRST, RETRY_AFTER, DomainClaims
 from crawler.fetch.domain_worker import DomainWorker
@@ -18,6 +19,7 @@ from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.model.records import Job, Release, dump
 from crawler.model.settings import Config
+from crawler.pace.breaker import Breaker, BreakerState
 from crawler.workspace.clock import read_clock
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.job_spools import BOOKMARK, read_bookmark
@@ -110,6 +112,23 @@ def test_jobs_of_a_domain_that_a_list_forbids_by_now_are_not_done(bench: Bench) 
     only = bench.fetcher(0)
     assert claimed(only) == sorted({*NAMES[0::2]} - {"d0.test", "d2.test"})
     assert claimed(only, RETRY_AFTER) == sorted({*NAMES} - {"d0.test", "d2.test"})
+
+
+@pytest.mark.parametrize(("later_s", "is_claimed"), [(-1, False), (3600, True)], ids=["it cools", "in the future"])
+def test_a_breaker_that_opens_only_in_the_future_keeps_nobody_from_a_domain(
+    bench: Bench, later_s: int, is_claimed: bool
+) -> None:
+    """A clock was set back: who claims the domain lets the cooldown begin again."""
+    bench.release(NAMES[:1])
+    now = read_clock()
+    breaker = Breaker(BreakerState.OPEN, cooldown_ms=600_000, since_ns=now.mono_ns + later_s * 1_000_000_000)
+    gate = bench.workspace.gate(NAMES[0], read_clock)
+    assert gate.update(1, lambda record: record_of(record, ended=now, breaker=breaker))
+    gate.close()
+    only = bench.fetcher(0)
+    assert claimed(only) == NAMES[:is_claimed]
+    for domain in only.held:
+        assert domain.pace.breaker.since_ns <= read_clock().mono_ns
 
 
 def test_domains_whose_bookmark_cannot_be_written_are_not_kept(bench: Bench) -> None:

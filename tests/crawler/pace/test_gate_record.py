@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from crawler.model.messages import NO_RETRIES, RetryCounts
 from crawler.model.moments import Moment
 from crawler.model.records import Closure
+from crawler.pace.breaker import Breaker, BreakerState
 from crawler.pace.gate_record import (
     LONGEST_PAUSE_MS,
     NO_KILL,
@@ -69,6 +70,13 @@ def test_a_request_of_unknown_end_ended_just_now(ended: Moment | None, is_in_fli
 def test_a_known_end_stays_whatever_the_wall_clock_says(ended: Moment | None) -> None:
     record = replace(FULL, ended=ended)
     assert resolve_unknowns(record, NOW) is record
+
+
+def test_the_cooldown_of_a_breaker_begins_again_where_its_beginning_lies_in_the_future() -> None:
+    """An engine's clock was set back, and the end of the last request was told since."""
+    later = Breaker(BreakerState.OPEN, since_ns=NOW.mono_ns + 1, cooldown_ms=5)
+    found = resolve_unknowns(GateRecord(ended=NOW, breaker=later), NOW)
+    assert found == GateRecord(ended=NOW, breaker=replace(later, since_ns=NOW.mono_ns))
 
 
 def test_a_pause_is_kept_with_the_retries_of_its_visit_and_is_bounded() -> None:

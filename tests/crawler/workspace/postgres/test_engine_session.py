@@ -188,6 +188,168 @@ def test_a_process_elsewhere_is_gone_when_its_connection_has_been_closed_for_a_w
     assert claim is not None
 
 
+HOUR = 3_600_000  # milliseconds
+
+
+def silence(workspace: EngineWorkspace, other: EngineWorkspace) -> None:
+    """As a process on another machine that was cut off: its connection seems open, and it renews nothing."""
+    workspace.session._line.stop()  # type: ignore[union-attr]
+    other.session.execute("UPDATE holders SET machine = 'another' WHERE id = %s", (workspace.session.holder,))
+
+
+def test_when_the_clock_was_set_back_a_silent_process_keeps_what_it_has_for_one_lease(opener: EngineOpener) -> None:
+    engine, silent, other = opener.clock(), opener(), opener()
+    silent.take_role("ingest")
+    silent.slots(2).acquire(2)
+    assert silent.claim("a.test") is not None
+    silence(silent, other)
+    slots = other.slots(2)
+    engine.pass_ms(-HOUR)
+    slots.acquire(2)
+    assert (other.claim("a.test"), other.is_role_taken("ingest"), slots.held) == (None, True, 0)
+    engine.pass_ms(29_000)
+    assert (other.claim("a.test"), other.is_role_taken("ingest")) == (None, True)
+    engine.pass_ms(2_000)
+    slots.acquire(2)
+    assert (other.is_role_taken("ingest"), slots.held) == (False, 2)
+    assert other.claim("a.test") is not None
+    with pytest.raises(Fenced):
+        silent.session.run(silent.session.renew)
+
+
+def test_when_the_clock_was_set_back_a_closed_connection_is_seen_as_soon_as_ever(opener: EngineOpener) -> None:
+    engine, silent, other = opener.clock(), opener(), opener()
+    assert silent.claim("a.test") is not None
+    assert other.claim("b.test") is not None
+    silence(silent, other)
+    silent.session._connection.close()  # type: ignore[union-attr]
+    engine.pass_ms(-HOUR)
+    other.session.run(other.session.renew)
+    assert other.claim("a.test") is None
+    engine.pass_ms(6_000)
+    claim = None
+    for _ in range(200):  # the engine notices a closed connection in its own time
+        claim = claim or other.claim("a.test")
+    assert claim is not None
+
+
+def test_when_the_clock_was_set_back_a_process_that_renews_its_lease_keeps_what_it_has(opener: EngineOpener) -> None:
+    engine, alive, other = opener.clock(), opener(), opener()
+    assert alive.claim("a.test") is not None
+    silence(alive, other)
+    for step in (-HOUR, 25_000, 25_000, -HOUR, 25_000):
+        engine.pass_ms(step)
+        assert other.claim("a.test") is None
+        alive.session.run(alive.session.renew)
+    assert alive.session.execute("SELECT FROM holders WHERE is_fenced") == []
+
+
+def holders(workspace: EngineWorkspace) -> set[int]:
+    return {number for (number,) in workspace.session.execute("SELECT id FROM holders")}
+
+
+def test_a_process_that_gave_everything_back_is_no_holder_any_more(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    roles = [workspace.take_role(role) for role in ("fetcher-01", "sender")]
+    first = workspace.session.holder
+    claim = workspace.claim("a.test")
+    slots = workspace.slots(2)
+    slots.acquire(1)
+    assert claim is not None and holders(workspace) == {first}
+    roles.pop().release()
+    assert holders(workspace) == {first}, "it has another role"
+    claim.release()
+    roles.pop().release()
+    assert holders(workspace) == {first}, "it has slots"
+    slots.close()
+    role = workspace.take_role("fetcher-01")
+    gate = workspace.gate("b.test", read_clock)
+    assert gate.try_enter(WISH).admission == Open(1)
+    role.release()
+    assert holders(workspace) == {first}, "it has a request out"
+    gate.finish()
+    gate.close()
+    workspace.take_role("fetcher-01").release()
+    assert holders(workspace) == set()
+    role = workspace.take_role("fetcher-01")
+    assert holders(workspace) == {workspace.session.holder} and workspace.session.holder not in (None, first)
+    other = opener()
+    with pytest.raises(RoleTaken):
+        other.take_role("fetcher-01")
+    workspace.close()
+    assert holders(other) == {other.session.holder}
+
+
+def test_a_process_whose_connection_is_lost_while_it_gives_back_its_last_role_is_not_fenced(
+    opener: EngineOpener, workspace: EngineWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine may have done it, and only the answer was lost."""
+    role = workspace.take_role("ingest")
+    execute, lost = psycopg.Connection.execute, []
+
+    def lose(connection: Connection, statement: str, *values: object, **more: object) -> object:
+        if "pg_advisory_unlock" in statement and not lost:
+            lost.append(statement)
+            connection.close()
+            raise psycopg.OperationalError("the connection is lost")
+        return execute(connection, statement, *values, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(psycopg.Connection, "execute", lose)
+    role.release()
+    assert lost and holders(workspace) == set()
+    workspace.take_role("ingest").release()
+
+
+def test_a_role_given_back_while_the_connection_is_lost_leaves_the_others_with_their_process(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    roles = [workspace.take_role(role) for role in ("ingest", "sender")]
+    drop(workspace, opener())
+    roles[0].release()
+    other = opener()
+    assert (other.is_role_taken("ingest"), other.is_role_taken("sender")) == (False, True)
+    workspace.session.run(workspace.session.renew)
+    assert workspace.session.holder in holders(other)
+
+
+def test_rows_of_processes_that_were_killed_are_forgotten_after_a_while(opener: EngineOpener) -> None:
+    """Nobody fences one that held nothing. A connection that is open, and all that is held, keep a row."""
+    engine, other = opener.clock(), opener()
+    idle, holding, silent = opener(), opener(), opener()
+    assert [each.session.join() for each in (idle, silent)] and holding.claim("a.test") is not None
+    for each in (idle, holding):
+        silence(each, other)
+        each.session._connection.close()  # type: ignore[union-attr]
+    silence(silent, other)
+    engine.pass_ms(HOUR)
+    kept = {holding.session.holder, silent.session.holder}
+    for _ in range(200):  # the engine notices a closed connection in its own time
+        other.forget_idle(1800)
+        if holders(other) == kept:
+            break
+    assert holders(other) == kept
+    assert other.claim("a.test") is not None
+    engine.pass_ms(HOUR)
+    for _ in range(200):
+        other.forget_idle(1800)
+    assert holding.session.holder not in holders(other), "what was fenced is forgotten, too"
+
+
+def test_no_number_of_a_process_is_given_again_when_the_crawl_is_moved_aside(
+    opener: EngineOpener, workspace: EngineWorkspace
+) -> None:
+    """One that was fenced long ago may wake up, and must not take another's row for its own."""
+    workspace.session.join()
+    number = workspace.session.holder
+    workspace.write_document("run", b"{}")
+    workspace.close()
+    another = opener()
+    assert holders(another) == set()
+    assert another.move_aside("now", 60.0)
+    assert number is not None and another.session.join() > number
+
+
 def test_in_another_era_every_domain_waits_its_whole_delay(opener: EngineOpener, workspace: EngineWorkspace) -> None:
     """A copy of the engine took over, and may lack the last requests."""
     gate = workspace.gate("a.test", read_clock)

@@ -23,6 +23,7 @@ from tests.crawler.pace.clocks import MS, Clock
 from tests.crawler.workspace.engine_opener import EngineOpener
 
 DELAY = 1000
+HOUR = 3_600_000
 WISH = EntryRequest(run=1, delay_ms=DELAY, limit=100)
 NUMBERS = count()
 
@@ -120,6 +121,45 @@ def test_the_engine_refuses_what_is_too_early_by_its_own_clock(opener: EngineOpe
     engine.pass_ms(400)
     here.pass_ms(DELAY)
     assert gate.try_enter(WISH).admission == NotYet(here.now.mono_ns + 600 * MS)
+
+
+def test_when_the_clock_was_set_back_a_request_that_nobody_ends_holds_its_domain_for_its_longest_time(
+    opener: EngineOpener,
+) -> None:
+    """Whoever made it may be alive, and its lease is a whole one from then on."""
+    engine, here, silent, other = opener.clock(), Clock(), opener(), opener()
+    engine.pass_ms(2 * HOUR)
+
+    def wait(ms: int) -> None:
+        engine.pass_ms(ms)
+        here.pass_ms(ms)
+
+    left = silent.gate("a.test", here, longest_ms=10_000)
+    assert left.try_enter(WISH).admission == Open(1)
+    other.session.execute("UPDATE holders SET machine = 'another'")
+    engine.pass_ms(-HOUR)
+    gate = other.gate("a.test", here)
+    assert gate.try_enter(WISH).admission == Busy()
+    wait(14_000)
+    assert gate.try_enter(WISH).admission == Busy()
+    wait(2_000)
+    assert gate.try_enter(WISH).admission == NotYet(here.now.mono_ns + DELAY * MS), "the whole delay"
+    wait(DELAY)
+    assert gate.try_enter(WISH).admission == Open(2)
+
+
+def test_when_the_clock_was_set_back_the_end_of_a_request_is_told_by_who_made_it(opener: EngineOpener) -> None:
+    engine, here, mine, other = opener.clock(), Clock(), opener(), opener()
+    engine.pass_ms(2 * HOUR)
+    gate, others = mine.gate("a.test", here), other.gate("a.test", here)
+    assert gate.try_enter(WISH).admission == Open(1)
+    engine.pass_ms(-HOUR)
+    assert others.try_enter(WISH).admission == Busy()
+    gate.finish()
+    assert not others.read().is_in_flight
+    for each in (gate, others):
+        admission = each.try_enter(WISH).admission
+        assert isinstance(admission, NotYet) and admission.at_ns >= here.now.mono_ns + DELAY * MS
 
 
 def test_what_an_entry_brings_up_to_date_is_kept_though_the_engine_refuses_the_entry(opener: EngineOpener) -> None:
