@@ -56,6 +56,11 @@ class AuditReport:
     kept: int | None = KEPT
     command: str = "sumi-ripple audit --all"
 
+    def add_closest(self, spare_ms: int, domain: str) -> None:
+        """Two requests to a domain had so much more between them than required."""
+        if self.closest is None or spare_ms < self.closest[0]:
+            self.closest = (spare_ms, domain)
+
     @property
     def is_clean(self) -> bool:
         return self.violation_count == 0

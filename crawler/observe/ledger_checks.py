@@ -1,11 +1,17 @@
 """The checks of an audit: every request in the ledgers against the promises, domain by domain.
 
 A few requests of each domain wait in a window, sorted by time, before they are checked.
+
+An engine's clock may have been set back. Then a request has a higher number than another one that seems later: the
+gate numbers requests one after the other, and takes the time of each as it does. Such a domain is read a second time,
+and its requests before and after that moment are told apart like those of two boots: nothing is known of the time
+between.
 """
 
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 from typing import NamedTuple
 
 from crawler.model.records import DomainEvent, Exchange, PageResult, Result, RobotsResult, SitemapResult
@@ -18,15 +24,25 @@ _WINDOW = 12  # requests of a domain that may be out of order in the spools
 
 
 class _Event(NamedTuple):
-    """A request; or, if `learned` is set, the moment from which a host's robots.txt is known."""
+    """A request; or, if `learned` is set, the moment from which a host's robots.txt is known.
+
+    `steps`: how often the clock had been set back by then, in this boot, as far as that was looked at.
+    """
 
     boot: int
+    steps: int
     mono_ms: int
     order: int
     run: int
     entry: Exchange
     is_robots: bool
-    learned: tuple[str, int, bool] | None = None  # host, crawl delay in ms, may be requested
+    # host, crawl delay in ms, may be requested; the domain's last request for it
+    learned: tuple[str, int, bool, int] | None = None
+
+    @property
+    def number(self) -> int:
+        """Of the request in its run; 0: it is not known."""
+        return self.entry.number if self.learned is None else self.learned[3]
 
 
 class _HostRules(NamedTuple):
@@ -43,14 +59,17 @@ class _DomainHistory:
     """The requests to one domain so far, as far as later ones are checked against them."""
 
     __slots__ = (
-        *("boot", "clock_ms", "ended_ms", "hosts", "is_late", "last", "lost", "numbers", "readers", "refunded"),
-        *("sent", "unread", "window"),
+        *("boot", "clock_ms", "closest", "ended_ms", "hosts", "is_late", "last", "lost", "newest", "numbers"),
+        *("readers", "refunded", "sent", "steps", "unread", "window"),
     )
 
     def __init__(self) -> None:
         self.window: list[_Event] = []
         self.last: tuple[int, int] = (-1, 0)  # boot and time of the latest event taken from the window
+        self.newest = (-1, 0, 0)  # boot, run and number of the request with the highest number among those
         self.boot = -1
+        self.steps = 0
+        self.closest: int | None = None  # milliseconds more than the delay between two requests, at least
         self.clock_ms = 0  # the wall clock at the start of this boot, computed from the first request in it
         self.ended_ms = 0
         self.hosts: dict[str, _HostRules] = {}
@@ -61,6 +80,26 @@ class _DomainHistory:
         self.lost: dict[int, int] = {}  # by run: requests that were reported as lost
         self.refunded: set[int] = set()  # runs in which an outage gave numbers back
         self.is_late = False
+
+
+def with_steps(events: list[_Event]) -> list[_Event]:
+    """A heap of all of a domain's events, with `steps`; as they are where numbers do not tell the requests' order."""
+    requests = sorted((event for event in events if event.learned is None), key=_by_number)
+    known = {_by_number(event) for event in requests}
+    is_told = all(event.number and event.entry.is_counted for event in requests)
+    if not is_told or len(known) < len(requests):
+        return events
+    steps: dict[tuple[int, int, int], int] = {}
+    for before, event in pairwise(requests):
+        if before.boot == event.boot:
+            steps[_by_number(event)] = steps.get(_by_number(before), 0) + (event.mono_ms < before.mono_ms)
+    found = [event._replace(steps=steps.get(_by_number(event), 0)) for event in events]
+    heapq.heapify(found)
+    return found
+
+
+def _by_number(event: _Event) -> tuple[int, int, int]:
+    return event.boot, event.run, event.number
 
 
 class LedgerChecks:
@@ -86,7 +125,7 @@ class LedgerChecks:
             boot = self._boots.rank(record.boot)
             for entry in record.ledger:
                 self._add_event(
-                    entry.domain, _Event(boot, entry.mono_ms, self._next_order(), record.run, entry, is_robots)
+                    entry.domain, _Event(boot, 0, entry.mono_ms, self._next_order(), record.run, entry, is_robots)
                 )
             if isinstance(record, RobotsResult) and record.ledger:
                 self._learn(record, boot)
@@ -105,12 +144,17 @@ class LedgerChecks:
         """Check the remaining requests; returns the domains that have to be read again."""
         report = self._report
         for name, domain in self._domains.items():
+            if self._only is not None:
+                domain.window = with_steps(domain.window)
             while domain.window:
                 self._check_oldest(name, domain)
             for (host, boot), event in domain.unread.items():
                 if not domain.readers.get(host, set()) - {boot}:
                     self._add_unread_violation(name, event)
         late = frozenset(name for name, domain in self._domains.items() if domain.is_late)
+        for name, domain in self._domains.items():
+            if name not in late and domain.closest is not None:
+                report.add_closest(domain.closest, name)
         for violation in self._found:
             if violation.domain not in late or violation.promise in ("budget", "lists", "numbers"):
                 report.add(violation)
@@ -128,19 +172,21 @@ class LedgerChecks:
         return self._order
 
     def _learn(self, record: RobotsResult, boot: int) -> None:
-        last = max(record.ledger, key=lambda entry: entry.mono_ms + entry.elapsed_ms)
+        last = record.ledger[-1]
+        own = next((entry.number for entry in reversed(record.ledger) if entry.domain == record.domain), 0)
         policy = policy_of(record, "*")  # the delay and the error count here, not the rules
         may_be_requested = policy.error is None or self._limits.at(record.run, last.at_ms).may_ignore_robots
         self._add_event(
             record.domain,
             _Event(
                 boot,
+                0,
                 last.mono_ms + last.elapsed_ms,
                 0,
                 record.run,
                 last,
                 True,
-                (record.host, policy.crawl_delay_ms, may_be_requested),
+                (record.host, policy.crawl_delay_ms, may_be_requested, own),
             ),
         )
 
@@ -165,13 +211,14 @@ class LedgerChecks:
         domain.last = max(domain.last, (event.boot, event.mono_ms))
         entry = event.entry
         if event.learned is not None:
-            host, delay, may_be_requested = event.learned
+            host, delay, may_be_requested, _ = event.learned
             domain.hosts[host] = _HostRules(delay, may_be_requested, event.boot, event.mono_ms, entry.at_ms)
             if event.boot not in self._boots.certain:
                 domain.readers.setdefault(host, set()).add(event.boot)
             return
         if self._only is None:
             self._report.requests += 1
+            self._look_at_clock(domain, event)
             self._count(name, event.run, int(entry.is_counted), entry.at_ms)
             self._check_number(name, domain, event)
             if self._limits.at(event.run, entry.at_ms).is_listed(name):
@@ -179,6 +226,14 @@ class LedgerChecks:
         self._check_spacing(name, domain, event)
         if not event.is_robots and entry.is_counted:
             self._check_robots(name, domain, event)
+
+    def _look_at_clock(self, domain: _DomainHistory, event: _Event) -> None:
+        """A lower number than one before it: the clock was set back in between, unless numbers were given back."""
+        if event.number and event.run not in domain.refunded:
+            this = (event.boot, event.run, event.number)
+            if this < domain.newest and event.boot == domain.newest[0]:
+                domain.is_late = True
+            domain.newest = max(domain.newest, this)
 
     def _check_number(self, name: str, domain: _DomainHistory, event: _Event) -> None:
         """A number is given once in a run: twice means that two fetchers passed the same gate at the same time."""
@@ -194,16 +249,14 @@ class LedgerChecks:
 
     def _check_spacing(self, name: str, domain: _DomainHistory, event: _Event) -> None:
         entry = event.entry
-        if domain.boot == event.boot:
+        if (domain.boot, domain.steps) == (event.boot, event.steps):
             host = domain.hosts.get(entry.host)
             delay = host.crawl_delay_ms if host and self._is_certain(host, event) else 0
             due = max(self._limits.at(event.run, entry.at_ms).minimum_ms, delay)
             spare = entry.mono_ms - domain.ended_ms - due
             if self._only is None:
                 self._report.pairs += 1
-            closest = self._report.closest
-            if closest is None or spare < closest[0]:
-                self._report.closest = (spare, name)
+            domain.closest = spare if domain.closest is None else min(domain.closest, spare)
             if spare < 0:
                 words = (
                     f"{entry.method} to {entry.host} {spare + due:,} ms after the request before it; {due:,} ms are due"
@@ -211,7 +264,7 @@ class LedgerChecks:
                 self._add_violation("spacing", name, event, words)
         else:
             domain.clock_ms = entry.at_ms - entry.mono_ms
-        domain.boot = event.boot
+        domain.boot, domain.steps = event.boot, event.steps
         domain.ended_ms = entry.mono_ms + entry.elapsed_ms
 
     def _check_robots(self, name: str, domain: _DomainHistory, event: _Event) -> None:

@@ -4,7 +4,8 @@ A machine is a network namespace with processes of its own where that is permitt
 reaches the engine through a door (`networks.py`); it has a workspace folder of its own, and speaks TLS with the engine.
 The first has the scheduler and an ingest, the second a stand-by of the ingest; each has fetchers. Meanwhile a stage, a
 machine or everything is killed; the engine crashes; a machine is cut off and back, or loses its power; a fetcher is
-stopped (SIGSTOP) for longer than its lease; the engine's clock is set forward. What ends too early is started again.
+stopped (SIGSTOP) for longer than its lease; the engine's clock is set forward or back. What ends too early is started
+again.
 
 Every third round the engine dies for good, and a standby takes over: one that has all that was acknowledged
 (synchronous replication) and, in the next of these rounds, one that lacks the last (asynchronous, and cut off before).
@@ -120,6 +121,7 @@ class Terrain:
     standby: PostgresServer | None = None
     machines: dict[str, list[Process]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
+    ahead: int = 0  # seconds by which the engine's clock is set forward
     watching: EngineWorkspace | None = None
     healing: list[threading.Timer] = field(default_factory=list)
 
@@ -190,11 +192,11 @@ class Terrain:
                 self.kill_machine(machine)
             self.heal_later(machine, self.chance.uniform(0.5, 2 * self.lease))
         elif deed == "clock":
+            self.ahead += self.chance.choice([1, 40, 4000, -40, -4000])
             with connect(self.server.url(self.database), "test") as admin:
-                ahead = self.chance.choice([1, 40, 4000]) * 1_000_000 + self.done["clock"] * 10_000_000_000
                 admin.execute(
                     "CREATE OR REPLACE FUNCTION sumi_workspace.clock_us() RETURNS bigint LANGUAGE sql VOLATILE AS"
-                    f" $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + {ahead} $$"
+                    f" $$ SELECT ((extract(epoch FROM clock_timestamp()) + {self.ahead}) * 1000000)::bigint $$"
                 )
         elif deed == "stop":
             pids = [pid for process in self.all if process.words[0] == "fetch" for pid in process.stages()]

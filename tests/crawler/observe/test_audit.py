@@ -203,6 +203,29 @@ def test_numbers_without_a_gap_and_with_lost_requests_are_told(tmp_path: Path) -
     assert report.unreported == 2
 
 
+def test_an_engines_clock_that_was_set_back_brings_no_requests_together(tmp_path: Path) -> None:
+    """Two seconds back after the second request: numbers tell the order, and nobody knows the time in between."""
+    first = [robots(numbered(10_000, 1)), page(numbered(12_000, 2))]
+    second = [page(numbered(11_500, 3), key="/b"), page(numbered(13_000, 4), key="/c")]
+    for number, logs in enumerate(([[*first, *second]], [first, second], [second, first])):
+        (folder := tmp_path / str(number)).mkdir()
+        report = judge(folder, *logs)
+        assert report.is_clean, "\n".join(report.lines())
+        assert (report.requests, report.closest) == (4, (490, "x.test"))
+
+
+def test_requests_too_close_together_are_named_though_the_clock_was_set_back_before(tmp_path: Path) -> None:
+    first = [robots(numbered(10_000, 1)), page(numbered(12_000, 2))]
+    report = judge(tmp_path, first, [page(numbered(11_500, 3), key="/b"), page(numbered(11_900, 4), key="/c")])
+    assert promises(report) == ["spacing"]
+
+
+def test_numbers_that_were_given_twice_do_not_excuse_requests_too_close_together(tmp_path: Path) -> None:
+    first = [robots(numbered(10_000, 1)), page(numbered(12_000, 3))]
+    report = judge(tmp_path, first, [page(numbered(12_100, 2), key="/b"), page(numbered(14_000, 3), key="/c")])
+    assert "spacing" in promises(report)
+
+
 def test_missing_numbers_beyond_the_reported_losses_are_told_apart(tmp_path: Path) -> None:
     """Three of a domain are missing and one was reported; another domain's report accounts for none of them."""
     lost = [DomainEvent(1, domain, "", "lost-requests", count) for domain, count in (("x.test", 1), ("y.test", 7))]
