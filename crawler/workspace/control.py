@@ -154,7 +154,8 @@ class StageControl:
         self._flags_read_at = now
         self._paused = self.workspace.is_flagged("pause", self.stage)
         self._stopped = self.workspace.is_flagged("stop", self.stage)
-        self.is_replaced = self.is_replaced or (self._orders is not None and self._orders.is_ordered())
+        if self._orders is not None and self._orders.is_ordered():  # never set back: a signal may have come meanwhile
+            self.is_replaced = True
 
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals += 1

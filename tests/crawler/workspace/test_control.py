@@ -6,11 +6,14 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from crawler.workspace.control import REPLACED, StageControl
 from crawler.workspace.files.file_workspace import FileWorkspace
-from crawler.workspace.reloads import order_reload
+from crawler.workspace.reloads import ReloadWatch, order_reload
 from tests.places import ROOT
 
 STAGE = """
@@ -53,6 +56,16 @@ def test_sighup_without_a_terminal_means_that_the_config_is_to_be_read_again(tmp
             assert stage.poll() is None
         stage.send_signal(1)
     assert note.read_text() == str(REPLACED)
+
+
+def test_a_sighup_that_comes_while_orders_are_looked_for_is_heeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = FileWorkspace(tmp_path / "workspace")
+    workspace.prepare()
+    with monkeypatch.context() as before, closing(StageControl(workspace, "scheduler")) as control:
+        before.setattr(ReloadWatch, "is_ordered", lambda watch: bool(control.ask_to_be_replaced()))
+        assert control.should_stop() and control.exit_code == REPLACED
 
 
 def test_an_order_is_heeded_once_and_not_by_a_stage_that_has_read_the_config_since(tmp_path: Path) -> None:
