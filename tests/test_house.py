@@ -149,6 +149,7 @@ PURE_MODULES = {
     "crawler.database.engine_functions",
     "crawler.database.format",
     "crawler.database.ids",
+    "crawler.engine.advice",
     "crawler.engine.place",
     "crawler.demo.failing_sites",
     "crawler.demo.forgetful_sites",

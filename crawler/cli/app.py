@@ -229,7 +229,9 @@ def _code(code: object) -> int:
 
 
 def _report_error(problem: Exception) -> int:
+    from crawler.engine.advice import advised
     from crawler.observe.wrapping import fitted, terminal_width
 
-    sys.stderr.write(fitted(f"sumi-ripple: {sentence(problem)}", terminal_width(sys.stderr)) + "\n")
+    words = advised(sentence(problem), names_check=False)
+    sys.stderr.write(fitted(f"sumi-ripple: {words}", terminal_width(sys.stderr)) + "\n")
     return problem.exit_code if isinstance(problem, SumiError) else 1

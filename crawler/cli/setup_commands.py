@@ -80,9 +80,9 @@ def reset(
         typer.echo(f"There is nothing to reset: neither {place.name} nor {loaded.map_place} exists")
         return
     place.prepare(is_to_be_cleared=True)
-    role = take_supervision(place)
+    role = take_supervision(place, loaded)
     try:
-        require_no_stages(place)
+        require_no_stages(place, loaded)
         if not yes:
             where = f"{place_of(loaded.engine.url)}" if files else place.name
             _ask(where, loaded.map_place, purge)

@@ -9,6 +9,7 @@ from crawler.database.dialect import Parameters
 from crawler.database.map_errors import MapUnreachable, NoDatabase, NotAMap
 from crawler.database.map_session import EngineFault, MapSession
 from crawler.database.reader import MapReader, Row, check_tables
+from crawler.engine.advice import advised
 from crawler.engine.engine_connection import EngineError
 from crawler.model.map_place import EngineMap
 
@@ -114,7 +115,7 @@ def open_session(place: EngineMap, purpose: str) -> MapSession:
     try:
         return MapSession(place, purpose)
     except EngineError as problem:
-        raise MapUnreachable(str(problem)) from None
+        raise MapUnreachable(advised(str(problem))) from None
 
 
 def check_schema(session: MapSession) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 
+from crawler.config.crawl_name import crawl_command, crawl_name
 from crawler.config.last_used import require_own_workspace, write_last_used
 from crawler.config.places import require_places
 from crawler.model.errors import SumiError
 from crawler.model.settings import Config
-from crawler.observe.processes import observe
+from crawler.observe.processes import StageProcess, observe
 from crawler.workspace.door import STAGES, Held, RoleTaken, Workspace, WorkspaceError
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.unfinished import require_no_unfinished_import
@@ -17,19 +18,22 @@ from crawler.workspace.unfinished import require_no_unfinished_import
 log = logging.getLogger("sumi.crawl")
 
 
-def take_supervision(workspace: Workspace) -> Held:
+def take_supervision(workspace: Workspace, config: Config) -> Held:
     """Become the supervisor of a workspace. Raises WorkspaceError."""
     try:
         return workspace.take_role("supervisor")
-    except RoleTaken:
+    except RoleTaken as taken:
         require_no_unfinished_import(workspace)
-        raise WorkspaceError(
-            f"a crawl is already running in {workspace.name}; see its status with: sumi-ripple status --workspace "
-            f"{workspace.name}, or give this crawl its own --workspace"
-        ) from None
+        words = f"a crawl is already running in {crawl_name(config)}{f', {taken.by}' if taken.by else ''}; "
+        words += f"see its status with: {crawl_command('status', config)}"
+        if config.engine.url:
+            words += f"; end it with: {crawl_command('stop', config)}; another crawl needs another database"
+        else:
+            words += ", or give this crawl its own --workspace"
+        raise WorkspaceError(words) from None
 
 
-def require_no_stages(workspace: Workspace, patience: float = 3.0) -> None:
+def require_no_stages(workspace: Workspace, config: Config, patience: float = 3.0) -> None:
     """Raise WorkspaceError if stages are running here. Those of a crawl that was just killed get time to end."""
     deadline = time.monotonic() + patience
     while True:
@@ -37,12 +41,18 @@ def require_no_stages(workspace: Workspace, patience: float = 3.0) -> None:
         if not found:
             return
         if time.monotonic() > deadline:
-            names = ", ".join(stage.name + (f" (pid {stage.pid})" if stage.pid else "") for stage in found)
+            names = ", ".join(_named(workspace, stage) for stage in found)
             raise WorkspaceError(
-                f"stages are already running in {workspace.name}, started by hand: {names}; let them finish, or stop "
-                f"them with: sumi-ripple stop --workspace {workspace.name}"
+                f"stages are already running in {crawl_name(config)}, started by hand: {names}; let them finish, or "
+                f"stop them with: {crawl_command('stop', config)}"
             )
         time.sleep(0.1)
+
+
+def _named(workspace: Workspace, stage: StageProcess) -> str:
+    """A stage with its process, as far as that is known."""
+    process = workspace.who_has(stage.name) or (f"pid {stage.pid}" if stage.pid else "")
+    return f"{stage.name} ({process})" if process else stage.name
 
 
 def prepare_stage(config: Config, stage: str) -> None:
@@ -56,8 +66,8 @@ def prepare_stage(config: Config, stage: str) -> None:
         remove_stop_flags(workspace)
     elif workspace.is_flagged("stop", stage):
         raise SumiError(
-            f"the stages in {workspace.name} have been told to stop; to cancel that: sumi-ripple resume --workspace "
-            f"{workspace.name}"
+            f"the stages in {crawl_name(config)} have been told to stop; to cancel that: "
+            f"{crawl_command('resume', config)}"
         )
     write_last_used(config)
 
@@ -80,12 +90,14 @@ def remove_stop_flags(workspace: Workspace) -> list[str]:
     return names
 
 
-def warn_of_pause_flags(workspace: Workspace) -> None:
+def warn_of_pause_flags(workspace: Workspace, config: Config) -> None:
     paused = sorted(flag for flag in workspace.flags() if flag.startswith("pause"))
     if paused:
         log.warning(
-            "Paused by the flag file %s in %s; to go on: sumi-ripple resume --workspace %s",
+            "Paused by the flag %s in %s; to go on: %s"
+            if config.engine.url
+            else "Paused by the flag file %s in %s; to go on: %s",
             " and ".join(paused),
-            workspace.name,
-            workspace.name,
+            crawl_name(config),
+            crawl_command("resume", config),
         )

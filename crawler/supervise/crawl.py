@@ -96,9 +96,9 @@ def crawl(
     """
     workspace = open_workspace(config)
     workspace.prepare(is_to_be_cleared=is_fresh)
-    role = take_supervision(workspace)
+    role = take_supervision(workspace, config)
     try:
-        require_no_stages(workspace)
+        require_no_stages(workspace, config)
         if is_fresh:
             for place in move_aside(config):
                 verbosity.say(f"Moved aside: {place}")
@@ -106,7 +106,7 @@ def crawl(
         require_own_workspace(config)
         remove_stop_flags(workspace)
         remove_left_suspension(workspace)
-        warn_of_pause_flags(workspace)
+        warn_of_pause_flags(workspace, config)
         warn_of_open_workspace(workspace)
         if _lacks_only_its_summary(workspace):
             log.info("Run #%d was completed, but the crawl was killed before its summary", _run(workspace).number)

@@ -35,13 +35,16 @@ class WorkspaceError(SumiError):
 
 
 class RoleTaken(WorkspaceError):
-    """Another live process already has this role in this workspace."""
+    """Another live process already has this role in this workspace. `by` is that process, see `Workspace.who_has`."""
 
-    def __init__(self, role: str, workspace: str) -> None:
+    def __init__(
+        self, role: str, workspace: str, by: str = "", *, instead: str = "give this one its own --workspace"
+    ) -> None:
         super().__init__(
-            f"another {role} is already at work in {workspace}; stop it first, or give this one its own --workspace"
+            f"another {role} is already at work in {workspace}{f', {by}' if by else ''}; stop it first, or {instead}"
         )
         self.role = role
+        self.by = by
 
 
 class LeaseLost(WorkspaceError, OSError):
@@ -430,6 +433,9 @@ class Workspace(Protocol):
 
     def is_role_taken(self, role: str) -> bool:
         """Is a live process in this role now?"""
+
+    def who_has(self, role: str) -> str:
+        """The process that has this role, and its machine, for people; empty: nobody has it, or that is not known."""
 
     def roles(self) -> list[str]:
         """Names of all roles that were ever taken here."""

@@ -28,6 +28,7 @@ from crawler.config.list_edit import EditError
 from crawler.config.load import ConfigError
 from crawler.database.map_errors import MapError, NoDatabase, NoSuchRun, NotOnMap
 from crawler.model.errors import SumiError, UsageError, sentence
+from crawler.workspace.door import Unreachable
 from reporter.web.face import Face
 from reporter.web.guard import HEADERS, admit, require_own_host, session_cookie, visitor_of
 from reporter.web.problems import Problem
@@ -235,6 +236,8 @@ def _as_problem(problem: Exception) -> Problem:
         return Problem(404, "not-on-map", sentence(problem))
     if isinstance(problem, MapError):
         return Problem(503, "map-away", sentence(problem), retry_after=5)
+    if isinstance(problem, Unreachable):
+        return Problem(503, "engine-away", sentence(problem), retry_after=5)
     if isinstance(problem, EditError | ConfigError):
         return Problem(409, "config", sentence(problem))
     if isinstance(problem, UsageError):

@@ -285,7 +285,7 @@ class Terrain:
                     inner = int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
                     known.add((f"{boot_id()}{os.readlink(f'/proc/{pid}/ns/pid')}", inner))  # noqa: PTH115
         rows = self.watch.session.execute("SELECT id, machine, pid FROM holders WHERE NOT is_fenced")
-        return [number for number, name, pid in rows if (name, pid) in known]
+        return [number for number, name, pid in rows if (name.partition(" ")[0], pid) in known]
 
     def have_nothing_left(self, holders: list[int]) -> bool:
         """Has everything been taken from these? One that held nothing is never fenced: nobody asks for it."""

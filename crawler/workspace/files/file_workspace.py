@@ -167,6 +167,9 @@ class FileWorkspace:
         finally:
             os.close(descriptor)
 
+    def who_has(self, role: str) -> str:
+        return ""  # a lock does not tell
+
     def roles(self) -> list[str]:
         try:
             return [entry.name.removesuffix(".lock") for entry in os.scandir(self.layout.locks) if entry.is_file()]

@@ -26,6 +26,7 @@ import errno
 import logging
 import math
 import os
+import platform
 import queue
 import threading
 import time
@@ -36,9 +37,11 @@ from typing import Any, Protocol, TypeVar
 
 import psycopg
 
+from crawler.engine.advice import advised
 from crawler.engine.engine_connection import EngineError, EngineUnreachable, connect, reason_of
 from crawler.engine.place import place_of
 from crawler.engine.schemas import require
+from crawler.model.shown_text import plain
 from crawler.workspace.clock import boot_id
 from crawler.workspace.door import LeaseLost, Unreachable, WorkspaceError
 from crawler.workspace.postgres.engine_clock import EngineClock
@@ -87,7 +90,7 @@ class Gone(Unreachable):
     """The engine cannot be reached, and nobody waits for it."""
 
     def __init__(self, problem: Exception) -> None:
-        OSError.__init__(self, errno.ENOTCONN, str(problem))
+        OSError.__init__(self, errno.ENOTCONN, advised(str(problem)))
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -111,6 +114,19 @@ def machine_name() -> str:
     except OSError:
         namespace = ""
     return f"{boot_id()}{namespace}"
+
+
+def machine_words() -> str:
+    """The same, and after a blank what people call this machine."""
+    return f"{machine_name()} {platform.node()}"
+
+
+def process_words(machine: str, pid: int) -> str:
+    """A holder's process, for people: `process 4711 on build-7`."""
+    name, _, called = machine.partition(" ")
+    if name == machine_name():
+        return f"process {pid} on this machine"
+    return f"process {pid} on {plain(called, 100) or 'another machine'}"
 
 
 def is_alive(pid: int) -> bool:
@@ -344,7 +360,7 @@ class EngineSession:
                 connection,
                 "INSERT INTO holders (machine, pid, joined_us, renewed_us, until_us)"
                 " SELECT %s, %s, now, now, now + %s FROM clock_us() AS now RETURNING id",
-                (machine_name(), os.getpid(), self._lease * 1_000_000),
+                (machine_words(), os.getpid(), self._lease * 1_000_000),
             )
             number = int(rows[0][0])
             connection.execute("SELECT pg_advisory_lock(%s)", (number,))
@@ -418,7 +434,7 @@ class EngineSession:
             fence(connection, holder)
             return True
         machine, pid, is_over, is_quiet, am_old, is_later = rows[0]
-        if machine == machine_name() and pid != os.getpid() and not is_alive(pid):
+        if machine.partition(" ")[0] == machine_name() and pid != os.getpid() and not is_alive(pid):
             fence(connection, holder, is_certain=True)
             return True
         if is_over or (is_quiet and am_old and not _has_session(connection, holder)):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawler.engine.engine_connection import EngineError, connect
+from crawler.engine.engine_connection import EngineError, EngineUnreachable, connect
 from crawler.engine.schemas import upgrade, version_of
 from crawler.model.moments import Moment
 from crawler.workspace.bookmarks import Bookmark, BookmarkMove
@@ -19,7 +19,15 @@ from crawler.workspace.log import BEGINNING, Cursor
 from crawler.workspace.postgres import job_windows
 from crawler.workspace.postgres.claim_rows import ClaimRow, claim_domains, release_claims
 from crawler.workspace.postgres.engine_bells import Bells, EngineBell
-from crawler.workspace.postgres.engine_session import LEASE, Connection, EngineSession, Fenced, Gone, durably
+from crawler.workspace.postgres.engine_session import (
+    LEASE,
+    Connection,
+    EngineSession,
+    Fenced,
+    Gone,
+    durably,
+    process_words,
+)
 from crawler.workspace.postgres.gate_rows import GateRow
 from crawler.workspace.postgres.glances import Glances
 from crawler.workspace.postgres.record_logs import HintRecords, RecordSync, ResultRecords, in_one
@@ -145,6 +153,8 @@ class EngineWorkspace:
         try:
             with connect(self._url, "look") as connection:
                 return bool(version_of(connection, WORKSPACE))
+        except EngineUnreachable as problem:
+            raise Gone(problem) from None
         except EngineError as problem:
             raise WorkspaceError(str(problem)) from None
 
@@ -230,7 +240,8 @@ class EngineWorkspace:
 
         token = self.session.run(work)
         if token is None:
-            raise RoleTaken(role, self.name)
+            words = f"the engine {self.session.place}"
+            raise RoleTaken(role, words, self.who_has(role), instead="name another database in [engine] url")
         return RoleRow(self.session, role, token)
 
     def is_role_taken(self, role: str) -> bool:
@@ -240,6 +251,12 @@ class EngineWorkspace:
             return by is not None and not self.session.free_of_dead(connection, by)
 
         return self.session.run(work)
+
+    def who_has(self, role: str) -> str:
+        rows = self.session.execute(
+            "SELECT h.machine, h.pid FROM roles r JOIN holders h ON h.id = r.holder WHERE r.role = %s", (role,)
+        )
+        return process_words(*rows[0]) if rows else ""
 
     def roles(self) -> list[str]:
         return [role for (role,) in self.session.execute("SELECT role FROM roles ORDER BY role")]

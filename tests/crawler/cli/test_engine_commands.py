@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -104,6 +105,9 @@ def test_an_engine_that_is_missing_foreign_or_newer_is_a_sentence(call: Call, co
         away = call(*words)
         assert away.exit_code == 1 and "cannot reach the engine terrain on 127.0.0.1, port 1" in away.output, words
         assert "s3cr3t" not in away.output and "Traceback" not in away.output
+        text = " ".join(away.output.split())
+        assert text.count("is the server running there, and is [engine] url right?") == 1, words
+        assert text.endswith("sumi-ripple engine check CONFIG") == (words[0] != "engine"), words
     for words in (("export", config, "a.warc.gz"), ("archive", config, "--before", "2030-01-01")):
         away = call(*words)
         assert away.exit_code == 1 and away.output.startswith("sumi-ripple: cannot reach the engine"), words
@@ -142,6 +146,24 @@ def test_flags_are_set_and_cleared_from_any_machine(call: Call, config: Path, ur
     )
     assert call("resume", config, "--workspace", elsewhere).exit_code == 0
     assert not (elsewhere / "pause").exists() and there.flags() == []
+
+
+def test_a_crawl_on_another_machine_is_found_by_the_commands_that_the_refusal_names(
+    call: Call, config: Path, url: str, tmp_path: Path
+) -> None:
+    call("engine", "init", config)
+    there, here = EngineWorkspace(tmp_path / "there", url), tmp_path / "here"
+    roles = [there.take_role("supervisor"), there.take_role("ingest")]
+    for words in (("crawl", config), ("crawl", config, "--fresh"), ("reset", config, "--yes")):
+        refused = call(*words, "--workspace", here)
+        text = " ".join(refused.output.split())
+        assert refused.exit_code == 1 and "a crawl is already running in the engine" in text, words
+        status, stop = (re.findall(rf"sumi-ripple ({word} [^;]+);", text)[0].split() for word in ("status", "stop"))
+        assert "ingest" in call(*status).output and str(here) not in text
+        assert call(*stop).output == "Told ingest to finish what is in flight, save and end\n", words
+    for role in roles:
+        role.release()
+    there.close()
 
 
 def test_a_command_without_a_config_means_the_crawl_in_the_engine(

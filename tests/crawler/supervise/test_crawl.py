@@ -64,7 +64,7 @@ def test_a_run_that_reached_nothing_is_the_exit_code_of_the_crawl_and_an_error_l
 
 def test_a_second_crawl_is_refused_and_the_first_keeps_its_role(root: Path, config: Config) -> None:
     workspace = FileWorkspace(root)
-    role = take_supervision(workspace)
+    role = take_supervision(workspace, config)
     with pytest.raises(WorkspaceError, match="already running"):
         crawl(config, lambda config, stopped_by, is_summary_due: Ended())
     assert workspace.is_role_taken("supervisor")

@@ -539,6 +539,9 @@ class MemoryWorkspace:
     def is_role_taken(self, role: str) -> bool:
         return role in self._held_roles
 
+    def who_has(self, role: str) -> str:
+        return ""
+
     def roles(self) -> list[str]:
         return list(self._known_roles)
 

@@ -20,7 +20,7 @@ from crawler.model.map_place import EngineMap
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from ingest.map_transfer import copy_whole_map
 from reporter.web.routing import Role
-from tests.postgres_server import own_database
+from tests.postgres_server import own_database, own_server
 from tests.reporter.web.serving import CONFIG, Served, make_rich_folder, served
 
 SAME = (
@@ -82,6 +82,25 @@ def test_answers_are_the_same(both: Both, path: str) -> None:
 def test_answers_about_the_crawl_are_given(both: Both, path: str) -> None:
     file, engine = both.ask(path)
     assert (file.status_code, engine.status_code) == (200, 200), engine.text
+
+
+def test_while_the_engine_is_away_every_answer_says_so_and_to_try_again(tmp_path: Path) -> None:
+    """Prometheus and programs try again after a 503; a 409 would be the caller's mistake."""
+    with own_server(is_durable=False) as server:
+        with connect(server.url(), "test") as admin:
+            upgrade(admin, WORKSPACE)
+        make_rich_folder(tmp_path)
+        copy_whole_map(tmp_path / "sumi-ripple.db", EngineMap(server.url(), files=tmp_path / "engine.db"))
+        (tmp_path / "my.toml").unlink(missing_ok=True)
+        with served(tmp_path, config=f'{CONFIG}\n[engine]\nurl = "{server.url()}"\n') as face:
+            token = face.token(Role.ADMIN)
+            assert face.get("/metrics", token=token).status_code == 200
+            server.stop()
+            for path in ("/metrics", "/api/live", "/api/stats", "/api/hooks", "/api/runs", "/health"):
+                answer = face.get(path, token=token)
+                assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "5"), (path, answer.text)
+            server.start()
+            assert face.get("/metrics", token=token).status_code == 200
 
 
 def test_serve_shows_the_map_of_the_engine(both: Both) -> None:
