@@ -29,7 +29,7 @@ from crawler.resilience.stalls import Work
 from crawler.store.file_store import FileStore, open_store
 from crawler.workspace.atomic import free_bytes
 from crawler.workspace.control import StageControl, wait_for_role
-from crawler.workspace.door import LeaseLost, Unreachable, Workspace
+from crawler.workspace.door import LeaseLost, StoppedWhileAway, Unreachable, Workspace
 from crawler.workspace.log import Cursor, Damage, LogError, LogReader
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import record_of
@@ -468,6 +468,8 @@ def run_ingest(
         finally:
             ingest.shutdown()
     except MapLost as problem:
+        if control.signals:
+            raise StoppedWhileAway(str(problem)) from None
         log.warning("%s", problem)
         return EXIT_LOST
     except (LogError, StoreError) as problem:

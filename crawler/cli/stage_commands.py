@@ -47,11 +47,15 @@ class Narrator:
 
     def end(self, code: int) -> int:
         """The line at the end; returns the exit code."""
+        from crawler.workspace.door import Unreachable
         from crawler.workspace.opening import open_workspace
         from crawler.workspace.runs import read_run
 
-        run = read_run(open_workspace(self._config))
-        words = f"run #{run.number} is {run.status}" if run else "no run has started yet"
+        try:
+            run = read_run(open_workspace(self._config))
+            words = f"run #{run.number} is {run.status}" if run else "no run has started yet"
+        except Unreachable as problem:
+            words = str(problem)
         how = {0: "has ended", 130: "was interrupted, everything is saved"}.get(code, f"has ended with code {code}")
         self._say(f"The {self._stage} {how}; {words}")
         return code

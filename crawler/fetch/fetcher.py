@@ -50,7 +50,7 @@ from crawler.resilience.stalls import Work
 from crawler.store.file_store import open_store
 from crawler.workspace.clock import read_clock
 from crawler.workspace.control import StageControl
-from crawler.workspace.door import Held, LeaseLost, RoleTaken, Workspace
+from crawler.workspace.door import Held, LeaseLost, RoleTaken, StoppedWhileAway, Workspace
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import RunWatch
 
@@ -119,6 +119,8 @@ class Fetcher:
         if self._is_main:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         role.release()
+        if isinstance(self._error, StoppedWhileAway):
+            return self._error.exit_code
         if isinstance(self._error, LeaseLost):
             log.warning("%s starts anew: %s", self._name, sentence(self._error))
             return EXIT_MISTAKE  # a new process has a lease of its own

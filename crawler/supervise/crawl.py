@@ -39,7 +39,7 @@ from crawler.supervise.reloading import LoadAgain
 from crawler.supervise.stages import crawl_stages, mark_run_interrupted, run_ingest_stage
 from crawler.supervise.supervisor import Supervisor
 from crawler.supervise.suspension import remove_left_suspension
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import StoppedWhileAway, Unreachable, Workspace
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.runs import Run, RunStatus, read_run, read_run_text
 from crawler.workspace.unfinished import require_no_unfinished_import
@@ -118,9 +118,14 @@ def crawl(
         verbosity.say(f"Crawling {config.source}: {_seed_words(config)}, workspace {config.workspace}")
         closing = Closing(config, close_run, load_ending)
         outcome, config = (runner or _supervise)(config, workspace, verbosity, closing, load_again)
-        if outcome is Outcome.INTERRUPTED:
-            mark_run_interrupted(config, workspace)
-        tell_end(config, workspace, outcome)
+        try:
+            if outcome is Outcome.INTERRUPTED:
+                mark_run_interrupted(config, workspace)
+            tell_end(config, workspace, outcome)
+        except Unreachable as problem:
+            if outcome is not Outcome.INTERRUPTED or isinstance(problem, StoppedWhileAway):
+                raise
+            raise StoppedWhileAway(str(problem)) from None
         if outcome is Outcome.COMPLETED:
             return _close(config, closing.close_run, verbosity)
         _say_stopped(config, close_run, verbosity, outcome)

@@ -23,7 +23,7 @@ from crawler.model.errors import SumiError, sentence
 from crawler.observe.logs import configure
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED, INTERRUPTED
 from crawler.supervise.fork_server import BLOCKED, signals_blocked, start_fork_server
-from crawler.workspace.door import LeaseLost, Unreachable
+from crawler.workspace.door import LeaseLost, StoppedWhileAway, Unreachable
 from crawler.workspace.opening import open_workspace
 
 log = logging.getLogger("sumi.supervisor")
@@ -149,6 +149,8 @@ def _stage_main(spec: StageSpec, lines: Connection, log_level: int, workspace: P
 def _exit_code(spec: StageSpec, workspace: Path) -> int:
     try:
         return spec.work(*spec.arguments)
+    except StoppedWhileAway:
+        return INTERRUPTED
     except (LeaseLost, Unreachable) as problem:
         log.warning("The %s starts anew: %s", spec.name, sentence(problem))
         return CRASHED

@@ -19,6 +19,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from types import FrameType
@@ -56,7 +57,7 @@ from crawler.supervise.stall_watch import StallWatch
 from crawler.supervise.suspension import are_requests_paused, resume_stages, suspend_stages
 from crawler.supervise.watchdog import Watchdog
 from crawler.workspace.control import has_terminal, is_terminal_gone
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import StoppedWhileAway, Workspace
 from crawler.workspace.runs import RunStatus, read_run, read_run_text
 
 log = logging.getLogger("sumi.supervisor")
@@ -137,6 +138,7 @@ class Supervisor:
         self._run_before = read_run_text(self.workspace)
 
     def run(self) -> Outcome:
+        """Raises StoppedWhileAway: nobody can say how the stages are, and what they have not written is lost anyway."""
         self.workspace.endure(lambda: self.signals > 0)
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
@@ -155,7 +157,8 @@ class Supervisor:
             self._kill_all()
             self._outages.close()
             if self._alerts is not None:
-                self._alerts.finish()
+                with suppress(StoppedWhileAway):
+                    self._alerts.finish()
             if self._rates is not None:
                 self._rates.close()
             for number, handler in previous.items():

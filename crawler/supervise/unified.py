@@ -28,7 +28,7 @@ from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results
 from crawler.supervise.reloading import ConfigReader, LoadAgain
 from crawler.workspace.control import StageControl, has_terminal, is_terminal_gone
-from crawler.workspace.door import Workspace
+from crawler.workspace.door import StoppedWhileAway, Workspace
 from crawler.workspace.runs import read_run, read_run_text
 
 log = logging.getLogger("sumi.crawl")
@@ -67,6 +67,8 @@ class _StageThread:
     def _run(self) -> None:
         try:
             self.code = _work(self.name, self._config, self._take_control)
+        except StoppedWhileAway:
+            self.code = INTERRUPTED
         except (SumiError, OSError) as problem:
             log.error("The %s cannot go on: %s", self.name, sentence(problem))
             self.code = EXPLAINED
@@ -128,6 +130,7 @@ class UnifiedCrawl:
         self._before = read_run_text(workspace)
         self._had_terminal = has_terminal()
         self._shown_at = 0.0
+        self._shown_in: int | None = None  # the thread that shows lines
         self._is_status_wanted = False
         self._is_replacing = False
         self._ending: Outcome | None = None  # why the stages were asked to end
@@ -135,7 +138,10 @@ class UnifiedCrawl:
     def say(self, line: str) -> None:
         """Show a log line, in the one thread that shows anything."""
         self._lines.put(line)
-        self._wake.set()
+        if threading.get_ident() == self._shown_in:  # it may be about to wait for the engine
+            self._show_lines()
+        else:
+            self._wake.set()
 
     def interrupt(self) -> None:
         """Finish what is in flight, save, end."""
@@ -143,10 +149,15 @@ class UnifiedCrawl:
         self._wake.set()
 
     def run(self) -> Outcome:
+        self._workspace.endure(lambda: self._ending is not None)
+        self._shown_in = threading.get_ident()
         with self._signals():
             try:
                 while self._run_stages():
                     self._is_replacing = False
+            except StoppedWhileAway:
+                self._end_all()
+                raise
             except KeyboardInterrupt:
                 self.interrupt()
                 self._finish()
@@ -169,6 +180,14 @@ class UnifiedCrawl:
             self._wake.wait(_LOOK_EVERY)
             self._wake.clear()
             self._step()
+
+    def _end_all(self) -> None:
+        """Nobody can say how the stages are: end them, all at once."""
+        while any(stage.is_alive for stage in self._stages):
+            for stage in self._stages:
+                stage.ask("end")
+            self._wake.wait(_LOOK_EVERY)
+            self._wake.clear()
 
     def _step(self) -> None:
         self._show_lines()

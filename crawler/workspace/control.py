@@ -34,6 +34,7 @@ log = logging.getLogger("sumi.workspace")
 def wait_for_role(workspace: Workspace, role: str) -> Held | None:
     """Become the one `role`; while another process is, wait as its stand-by. None: a stop was asked for meanwhile."""
     is_told = False
+    workspace.endure(lambda: False)  # a Ctrl-C is a KeyboardInterrupt here
     while not workspace.is_flagged("stop", role):
         try:
             return workspace.take_role(role)

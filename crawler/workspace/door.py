@@ -15,6 +15,7 @@ Promises that every implementation keeps:
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -53,6 +54,19 @@ class LeaseLost(WorkspaceError, OSError):
 
 class Unreachable(WorkspaceError, OSError):
     """The workspace is not there just now: a process that is started later may find it."""
+
+
+class StoppedWhileAway(Unreachable):
+    """This process was told to end while the workspace could not be reached: it ends as after any other interrupt."""
+
+    exit_code = 130
+
+    def __init__(self, why: str) -> None:
+        words = "stopped; what was not written yet is done again when the same command goes on"
+        OSError.__init__(self, errno.ENOTCONN, f"{words} ({why})")
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class ArchiveAway(WorkspaceError):

@@ -43,7 +43,7 @@ from crawler.engine.place import place_of
 from crawler.engine.schemas import require
 from crawler.model.shown_text import plain
 from crawler.workspace.clock import boot_id
-from crawler.workspace.door import LeaseLost, Unreachable, WorkspaceError
+from crawler.workspace.door import LeaseLost, StoppedWhileAway, Unreachable, WorkspaceError
 from crawler.workspace.postgres.engine_clock import EngineClock
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 
@@ -94,6 +94,13 @@ class Gone(Unreachable):
 
     def __str__(self) -> str:
         return str(self.strerror)
+
+
+class GoneAtTheEnd(Gone, StoppedWhileAway):
+    """The engine cannot be reached, and who waited for it was told to end."""
+
+    def __init__(self, problem: Exception) -> None:
+        StoppedWhileAway.__init__(self, str(problem))
 
 
 class Waiter(Protocol):
@@ -303,8 +310,10 @@ class EngineSession:
                 self._connection = self._open()
                 break
             except EngineUnreachable as problem:
-                if self._is_over is None or self._is_over():
+                if self._is_over is None:
                     raise Gone(problem) from None
+                if self._is_over():
+                    raise GoneAtTheEnd(problem) from None
                 if not away_since:
                     away_since = time.monotonic()
                     log.warning("%s; nothing is requested until it is back", problem)
