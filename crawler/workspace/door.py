@@ -313,6 +313,10 @@ class AppendedFile(Protocol):
 class LogFolder(Protocol):
     """The files for people: `logs/pages-3.csv`, `metadata/crawl_metadata.jsonl`."""
 
+    @property
+    def place(self) -> str:
+        """The machine and the folder: other machines have other files under the same names. `beside` has the same."""
+
     def file(self, name: str) -> AppendedFile: ...
 
     def names(self) -> list[str]:

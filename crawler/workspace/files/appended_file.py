@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -78,8 +79,13 @@ class AppendedFile:
 class LogFolder:
     """Implements `door.LogFolder` on a folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, beside: Path | None = None) -> None:
         self._root = root
+        self._home = beside or root
+
+    @property
+    def place(self) -> str:
+        return f"{platform.node()}:{self._home.absolute()}"
 
     def file(self, name: str) -> AppendedFile:
         return AppendedFile(self._root / name)
@@ -89,7 +95,7 @@ class LogFolder:
         return sorted(f"{folder.name}/{path.name}" for folder in folders for path in folder.iterdir() if path.is_file())
 
     def beside(self, name: str) -> LogFolder:
-        return LogFolder(self._root / name)
+        return LogFolder(self._root / name, self._home)
 
     def set_aside(self, name: str) -> None:
         path = self._root / name

@@ -57,11 +57,12 @@ def test_an_interrupt_while_the_engine_is_away_exits_130_and_says_what_is_done_a
     )
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "pause").touch()  # it works, and sends nothing
-    said = tmp_path / "said"
+    said, scratch = tmp_path / "said", tmp_path / "scratch"
+    scratch.mkdir()
     with said.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "crawler", words[0], str(config), *words[1:]],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)},
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -79,6 +80,7 @@ def test_an_interrupt_while_the_engine_is_away_exits_130_and_says_what_is_done_a
         process.kill()
         process.wait()
         server.start()
+    eventually(lambda: not list(scratch.iterdir()), "nothing is left among the temporary files")
     text = " ".join(said.read_text().split())
     assert "stopped; what was not written yet is done again when the same command goes on (cannot reach" in text
     assert "Traceback" not in text and "[ERROR]" not in text and "starts anew" not in text, text
