@@ -32,7 +32,7 @@ class RunKeeper:
         self._frontier = frontier
         self._decisions = decisions
         self.run: Run | None = None
-        self._is_new = False  # this process started it
+        self.is_new = False  # this process started it
         self.is_finishing = False  # `finished` is recorded; the map has not applied it yet
         self.is_renewed = True  # the limits of [limits] count anew: the run was started, or stopped in an orderly way
 
@@ -80,7 +80,7 @@ class RunKeeper:
 
     def _start(self, number: int) -> None:
         self.run = Run(number, RunStatus.RUNNING)
-        self._is_new = True
+        self.is_new = True
         settings = self._config.crawler
         longest = max(settings.max_crawl_delay, settings.max_retry_after, settings.minimum_time_on_page) / 1000
         self._workspace.forget_idle(max(longest, _ROBOTS_KEPT))
@@ -103,7 +103,7 @@ class RunKeeper:
 
     def has_begun_in_map(self) -> bool:
         """Has the map applied every decision before this process's run event? Of a new run it may lack some seeds."""
-        if not self._is_new:
+        if not self.is_new:
             return self.is_in_map()
         known = self._frontier.last_run()
         return known is not None and known[0] >= self.number

@@ -17,7 +17,8 @@ URLs. Those are decisions, so they are recorded in its own result log before the
 Invariants:
 - memory holds the names of domains that have had pages to visit, and the outstanding pages: never the frontier;
 - nothing is released before the map has begun this process's run, and so has applied all decisions before it; the
-  run is not over before the map has applied its event, and so has all seeds.
+  run is not over before the map has applied its event, and so has all seeds;
+- the terms (`crawler.workspace.terms`) name this process's settings only once they are recorded.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from crawler.workspace.log import BEGINNING
 from crawler.workspace.opening import open_workspace
 from crawler.workspace.reading import parse_lines
 from crawler.workspace.runs import Run
+from crawler.workspace.terms import read_terms, write_terms
 
 log = logging.getLogger("sumi.scheduler")
 
@@ -65,6 +67,7 @@ class Scheduler:
     def __init__(self, config: Config, workspace: Workspace) -> None:
         self._config = config
         self._map_hash = config.map_hash  # once: it is made of every quality entry, and asked for in every step
+        self._config_hash = config.config_hash
         self._workspace = workspace
         self._frontier = Frontier(config.map_place)
         self._decisions = DecisionLog(workspace, config.spool.segment_size)
@@ -204,6 +207,8 @@ class Scheduler:
                 self._has_said_why_waiting = True
             return False
         if self.run is None:
+            if read_terms(self._workspace) not in (None, self._config_hash):
+                write_terms(self._workspace, None)
             self._runs.start_or_resume()
         if self._runs.is_finishing:
             return True
@@ -219,6 +224,8 @@ class Scheduler:
         self._feed = self._workspace.feed.reader()
         self._queues.clear()
         self._releaser.restore_windows(self._runs.number, now)
+        if read_terms(self._workspace) != self._config_hash:
+            write_terms(self._workspace, self._config_hash)
         self._queue_waiting_domains()
         self._orders.begin()
         self._has_queues = True

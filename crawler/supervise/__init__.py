@@ -7,6 +7,8 @@
     stages         the stages of a crawl
     supervisor     keeps the stages alive and stops them in order
     exit_rules     its decisions: the meaning of an exit, pauses between restarts, phases of a stop
+    reloading      the config is read again while a crawl is under way
+    changeover     the order in which stages start where settings have changed
     outage_watch   answers the fetchers' question whether the network works, and waits for it
     stall_watch    finds stages that stand still, or have outgrown their memory
     diagnosis      what may be wrong on this machine

@@ -3,7 +3,8 @@
 A reload is a short end and a new start: each stage finishes its batch or its requests, ends, and is started again under
 the new config. So a reload is exact for the same reasons as a kill is, and at whatever moment it is cut off, the next
 start reads the same file. The scheduler records the new settings with the run (`resumed`), before anything is released
-under them; where rules that decide the map changed, the ingest rebuilds it from the results, as at any start.
+or requested under them (`changeover`); where rules that decide the map changed, the ingest rebuilds it from the
+results, as at any start.
 """
 
 from __future__ import annotations

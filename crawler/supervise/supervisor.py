@@ -8,7 +8,8 @@ deaths of a stage without progress in between.
 A stop goes down the pipeline: scheduler and fetchers first, then the ingest, which applies the results that they left.
 After a Ctrl-C each has a deadline (`exit_rules.kill_at`), and what is killed then is done again by the next start.
 
-SIGHUP reads the config again (`reloading`), unless the terminal is gone: then it is a Ctrl-C.
+SIGHUP reads the config again (`reloading`), unless the terminal is gone: then it is a Ctrl-C. Where settings changed,
+stages start in the order of `changeover`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from crawler.observe.status import Status
 from crawler.pace.gate_record import KILL_REASONS
 from crawler.resilience.stalls import MOST_STALLS
 from crawler.supervise.alert_watch import AlertWatch
+from crawler.supervise.changeover import Changeover
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
     INTERRUPT_DEADLINE,
@@ -63,6 +65,7 @@ from crawler.workspace.runs import RunStatus, read_run, read_run_text
 log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
+_TERMS_EVERY = 0.03  # seconds between looks whether changed settings are in force, while fetchers wait for that
 _NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
 _SETTLED_AFTER = 2.0  # seconds after the start: by then every domain has its first window
 _STAGES_EVERY = 2.0  # seconds between looks for stages that stand still or have grown
@@ -130,6 +133,7 @@ class Supervisor:
         self._had_terminal = has_terminal()
         self._network_seen_at = self._stages_seen_at = 0.0
         self._settles_at: float | None = time.monotonic() + _SETTLED_AFTER
+        self._changeover = self._begin_changeover()
         self._stalls = StallWatch(self.config.resilience, self.workspace)
         self._outages = OutageWatch(self.config, self.workspace)
         self._watchdog = Watchdog(self.config.network, self.workspace)
@@ -205,8 +209,21 @@ class Supervisor:
             if stage.is_parked and not self.workspace.is_flagged("stop", stage.spec.stage):
                 stage.is_parked = False
                 stage.start_at = now
-            if stage.waits_for_start() and now >= stage.start_at:
+            if stage.waits_for_start() and now >= stage.start_at and self._is_its_turn(stage):
                 self._start(stage, now)
+
+    def _is_its_turn(self, stage: _Stage) -> bool:
+        """May it start, as far as settings have changed (`changeover`)?"""
+        if self._changeover is None or stage.spec.stage not in ("scheduler", "fetcher"):
+            return True
+        other = "fetcher" if stage.spec.stage == "scheduler" else "scheduler"
+        if any(each.is_replaced and each.child is not None and each.spec.stage == other for each in self._stages):
+            return False
+        if stage.spec.stage == "scheduler":
+            return True
+        if self._changeover.is_over():
+            self._changeover = None
+        return self._changeover is None
 
     def _start(self, stage: _Stage, now: float) -> None:
         stage.child = start_stage(stage.spec, self.log_level, self.config.workspace)
@@ -222,7 +239,9 @@ class Supervisor:
         config = reader.read(self.config)
         if config is None or self.specs_of is None:
             return
+        has_changed = config.config_hash != self.config.config_hash or self._changeover is not None
         self.config, self.specs = config, self.specs_of(config)
+        self._changeover = self._begin_changeover() if has_changed else None
         if self._alerts is not None:
             self._alerts.use(config)
         for kind in dict.fromkeys(stage.spec.stage for stage in self._stages):
@@ -240,6 +259,11 @@ class Supervisor:
         self._outages = OutageWatch(config, self.workspace)
         self._watchdog = Watchdog(config.network, self.workspace)
 
+    def _begin_changeover(self) -> Changeover | None:
+        """None: there is no scheduler among these stages, and so nobody whom fetchers could wait for."""
+        has_scheduler = any(spec.stage == "scheduler" for spec in self.specs)
+        return Changeover(self.config, self.workspace) if has_scheduler else None
+
     def _ask_to_be_replaced(self, stage: _Stage) -> None:
         """Ask it to end after its batch. It is asked again if it had been before: it may be about another config."""
         if stage.child is not None:
@@ -255,7 +279,11 @@ class Supervisor:
         """Sleep until a stage logs something or ends, or something else is due; then pass on the log lines."""
         due = [0.5, self._shown_at + self.view.every - now, *(at - now for _, at in self._kill_times())]
         if self._phase is Phase.RUNNING:
-            due += [stage.start_at - now for stage in self._stages if stage.waits_for_start()]
+            due += [
+                max(stage.start_at - now, 0.0 if self._changeover is None else _TERMS_EVERY)
+                for stage in self._stages
+                if stage.waits_for_start()
+            ]
         handles: list[Connection | int] = []
         for stage in self._stages:
             handles += stage.child.handles() if stage.child else []

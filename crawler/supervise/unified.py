@@ -23,6 +23,7 @@ from crawler.model.settings import Config
 from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
+from crawler.supervise.changeover import Changeover
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED, GRACEFUL, INTERRUPTED, Outcome
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results
@@ -34,7 +35,8 @@ from crawler.workspace.runs import read_run, read_run_text
 log = logging.getLogger("sumi.crawl")
 
 _LOOK_EVERY = 0.25  # seconds
-_STAGES = ("ingest", "scheduler", "fetcher")
+_TERMS_EVERY = 0.03  # the same while the fetcher waits for changed settings to be in force
+_STAGES = ("ingest", "scheduler")  # … and the fetcher, in its turn (`changeover`)
 OnControl = Callable[[StageControl], None]
 
 
@@ -126,6 +128,7 @@ class UnifiedCrawl:
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._wake = threading.Event()
         self._stages: list[_StageThread] = []
+        self._changeover: Changeover | None = None
         self._outages = OutageWatch(config, workspace)
         self._before = read_run_text(workspace)
         self._had_terminal = has_terminal()
@@ -171,15 +174,28 @@ class UnifiedCrawl:
 
     def _run_stages(self) -> bool:
         """Run all stages until they have ended. True: to be started again, under another config."""
-        self._stages = [_StageThread(name, self.config, self._wake.set, self._workspace) for name in _STAGES]
+        self._changeover = Changeover(self.config, self._workspace)
+        self._stages = [self._start(name) for name in _STAGES]
+        self._start_fetcher_in_turn()
         self._finish()
         return self._is_replacing and self._ending is None and not self._is_run_over()
 
+    def _start(self, name: str) -> _StageThread:
+        return _StageThread(name, self.config, self._wake.set, self._workspace)
+
+    def _start_fetcher_in_turn(self) -> None:
+        """Start the fetcher once the settings are in force: no stage under others is at work any more."""
+        is_going_on = self._ending is None and not self._is_replacing and all(each.is_alive for each in self._stages)
+        if self._changeover is not None and is_going_on and self._changeover.is_over():
+            self._changeover = None
+            self._stages.append(self._start("fetcher"))
+
     def _finish(self) -> None:
         while any(stage.is_alive for stage in self._stages):
-            self._wake.wait(_LOOK_EVERY)
+            self._wake.wait(_LOOK_EVERY if self._changeover is None else _TERMS_EVERY)
             self._wake.clear()
             self._step()
+            self._start_fetcher_in_turn()
 
     def _end_all(self) -> None:
         """Nobody can say how the stages are: end them, all at once."""

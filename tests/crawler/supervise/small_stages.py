@@ -12,6 +12,7 @@ from pathlib import Path
 from crawler.workspace.door import WorkspaceError
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.runs import Run, RunStatus, write_run
+from crawler.workspace.terms import write_terms
 
 
 def note(root: Path, word: str) -> None:
@@ -54,6 +55,19 @@ def work_until_told(root: Path, name: str, drain: object = None) -> int:
     return 0
 
 
+def end_slowly(root: Path, name: str) -> int:
+    """A sound stage that is replaced only after a while, as one with a request on the wire."""
+    told: list[int] = []
+    signal.signal(signal.SIGHUP, lambda number, frame: told.append(number))
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    note(root, f"{name} started")
+    while not told:
+        time.sleep(0.01)
+    wait_for(root, "ingest at depth 7 started")
+    note(root, f"{name} ended")
+    return 75
+
+
 def tell_inherited(root: Path) -> int:
     """Notes what it has of the process that it was forked from, and ends."""
     has_modules = {"crawler.fetch.fetcher", "crawler.schedule.scheduler", "ingest.loop"} <= sys.modules.keys()
@@ -77,6 +91,16 @@ def complete_the_run(root: Path, after: tuple[str, ...]) -> int:
     write_run(FileWorkspace(root), Run(1, RunStatus.COMPLETED))
     note(root, "scheduler completed")
     return 0
+
+
+def record_terms(root: Path, name: str, config_hash: str, times: int = 0) -> int:
+    """A scheduler that notes which settings are in force, after it has died so many times."""
+    if notes(root).count(f"{name} dies") < times:
+        note(root, f"{name} dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    note(root, f"{name} records")
+    write_terms(FileWorkspace(root), config_hash)
+    return work_until_told(root, name)
 
 
 def complete_after_two(root: Path, word: str) -> int:

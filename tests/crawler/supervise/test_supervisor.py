@@ -26,6 +26,7 @@ from crawler.supervise.supervisor import Supervisor
 from crawler.supervise.watchdog import Usage
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.reloads import order_reload, reload_answer
+from crawler.workspace.runs import Run, RunStatus, write_run
 from tests.crawler.supervise import small_stages
 from tests.crawler.supervise.small_stages import notes
 
@@ -431,6 +432,37 @@ def test_sighup_starts_every_stage_again_under_the_new_config_and_says_what_chan
     assert made.config == changed
     assert any("crawler.max-depth: 3 → 7" in line for line in view.said)
     assert [line for line in notes(root) if line.endswith("at depth 7 ended")], "they were told to end, not killed"
+
+
+def test_changed_settings_are_recorded_after_the_last_old_fetcher_and_before_the_first_new_one(root: Path) -> None:
+    """The scheduler of the new settings dies once before it records them."""
+    config = Config(workspace=root, output=OutputSettings(root.parent / "map.db", root.parent / "summary.md"))
+    changed = replace(config, crawler=replace(config.crawler, max_depth=7))
+    write_run(FileWorkspace(root), Run(1, RunStatus.RUNNING))
+
+    def specs_of(config: Config) -> list[StageSpec]:
+        at, is_old = f"at depth {config.crawler.max_depth}", config.crawler.max_depth == 3
+        record = (root, f"scheduler {at}", config.config_hash, 0 if is_old else 1)
+        slow = small_stages.end_slowly if is_old else small_stages.work_until_told
+        return [
+            sound(root, f"ingest {at}", "ingest"),
+            StageSpec(f"scheduler {at}", "scheduler", small_stages.record_terms, record),
+            StageSpec(f"fetcher 0 {at}", "fetcher", slow, (root, f"fetcher 0 {at}")),
+            sound(root, f"fetcher 1 {at}", "fetcher"),
+        ]
+
+    first = tuple(f"fetcher {number} at depth 3 started" for number in range(2))
+    again = tuple(f"fetcher {number} at depth 7 started" for number in range(2))
+    view = Watching(
+        root,
+        (first, lambda: os.kill(os.getpid(), signal.SIGHUP)),
+        (again, lambda: os.kill(os.getpid(), signal.SIGINT)),
+    )
+    assert _reloading(root, view, lambda: changed, specs_of).run() is Outcome.INTERRUPTED
+    noted = notes(root)
+    assert noted.index("scheduler at depth 3 records") < min(noted.index(word) for word in first)
+    assert noted.index("fetcher 0 at depth 3 ended") < noted.index("scheduler at depth 7 dies")
+    assert noted.index("scheduler at depth 7 records") < min(noted.index(word) for word in again)
 
 
 def test_fewer_workers_after_a_reload_leave_fewer_fetchers(root: Path) -> None:
