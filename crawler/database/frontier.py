@@ -12,7 +12,7 @@ from typing import NamedTuple
 from crawler.database.format import NOT_DUE_TURN, SITEMAP_TURN
 from crawler.database.live_map import LiveMap
 from crawler.database.map_errors import MapAway
-from crawler.model.records import SITEMAP_KEY, UNSET, Job, Validators
+from crawler.model.records import SITEMAP_KEY, UNSET, Job, PageResult, Validators, parse
 from crawler.workspace.log import Cursor
 
 __all__ = ["DomainInLine", "Frontier", "MapAway", "Waiting"]  # a question raises MapAway
@@ -44,6 +44,7 @@ SELECT -s.id, f.priority, s.url, s.wire_url, NULL, f.turn, s.announced_by, s.lev
 FROM frontier f INDEXED BY idx_frontier_domain CROSS JOIN sitemaps s ON s.id = -f.id
 WHERE f.domain_id = ? AND f.turn = ? ORDER BY f.priority, f.id DESC LIMIT 1
 """
+_HELD_LINES = "SELECT id, line FROM held_results WHERE run = ? AND id > ? ORDER BY id LIMIT ?"
 
 
 class Waiting(NamedTuple):
@@ -99,14 +100,23 @@ class Frontier(LiveMap):
         return {writer: Cursor(segment, offset) for writer, segment, offset in rows}
 
     def visited_pages(self, run: int) -> int:
-        """The number of pages that were visited in a run; those that were carried into it are none of them. Reads all
-        pages: for a start, not for every step.
+        """The number of pages that were visited in a run, those included whose visit does not count under the rules of
+        now; those that were carried into it are none of them. Reads all pages: for a start, not for every step.
         """
-        sql = (
-            "SELECT (SELECT count(*) FROM pages WHERE visited_run = ?1)"
-            " - (SELECT count(*) FROM revisits WHERE carried_run = ?1)"
-        )
-        return int(self.ask(sql, (run,))[0][0])
+        visited = int(self.ask("SELECT count(*) FROM pages WHERE visited_run = ?", (run,))[0][0])
+        carried = int(self.ask("SELECT count(*) FROM revisits WHERE carried_run = ?", (run,))[0][0])
+        if carried:
+            return visited - carried + self._held_visits(run)
+        return visited + int(self.ask("SELECT count(*) FROM held_results WHERE run = ?", (run,))[0][0])
+
+    def _held_visits(self, run: int) -> int:
+        """Visits whose pages are not open. Reads their results, in pieces: some may have been carried."""
+        found, last = 0, -(2**63)
+        while rows := self.ask(_HELD_LINES, (run, last, _CHUNK)):
+            last = rows[-1][0]
+            results = (parse(bytes(line)) for _, line in rows)
+            found += sum(isinstance(result, PageResult) and not result.is_carried for result in results)
+        return found
 
     def visited_domains(self, run: int) -> list[str]:
         """The domains that were requested in a run."""

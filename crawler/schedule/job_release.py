@@ -53,7 +53,8 @@ class JobReleaser:
     """Fills the windows of domains, closes families that reach their limit, and announces new jobs.
 
     Invariants:
-    - a page is released once, unless its visit left no result (`release_again`);
+    - a page is released once, unless its visit left no result (`release_again`), or other settings came into force
+      before it was visited (`withdraw_windows`);
     - a window stays in the workspace until none of its pages is outstanding, and a little longer: to delete a file that
       is just being written waits for the disk, and what is decided in the same step need not.
     """
@@ -167,14 +168,27 @@ class JobReleaser:
 
     def restore_windows(self, run: int, now: float) -> None:
         """After a start: make the waiting pages of released windows outstanding again; remove windows without any."""
+        self._forget_limits()
+        for window in self._jobs.windows():
+            if not self._restore(window, run, now):
+                window.remove()
+
+    def withdraw_windows(self) -> None:
+        """Settings have changed: what still waits is released anew, in their order and as far as they allow.
+
+        Bookmarks stay: they say where the results of a fetcher that died are to be found.
+        """
+        self._forget_limits()
+        for window in self._jobs.windows():
+            window.remove()
+
+    def _forget_limits(self) -> None:
+        """Limits of single pages and hosts are counted anew, from the map."""
         self.remove_done()
         self._families.forget()
         if self._caps is not None:
             self._caps.forget()
         self._subdomains.forget()
-        for window in self._jobs.windows():
-            if not self._restore(window, run, now):
-                window.remove()
 
     def _restore(self, window: JobWindow, run: int, now: float) -> bool:
         active = self._queues.active

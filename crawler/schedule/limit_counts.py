@@ -1,8 +1,9 @@
 """The limits of a run ([limits]): how much of each is used, and which one is reached.
 
-They count from the run's start, or from the start that went on with it after an orderly stop. The figures are kept in
-the document `limits`, so that a scheduler that was killed goes on counting. Reaching a limit is a decision: the
-scheduler records it as the end of this part of the run, and the frontier stays as it is.
+They count from the run's start, or from the start that went on with it after an orderly stop, whether anything is
+limited or not: a limit may come later. The figures are kept in the document `limits`, so that a scheduler that was
+killed, or started again under another config, goes on counting. Reaching a limit is a decision: the scheduler records
+it as the end of this part of the run, and the frontier stays as it is.
 """
 
 from __future__ import annotations
@@ -48,11 +49,17 @@ class LimitCounts:
         return self._limits != LimitSettings()
 
     def begin(self, run: int, pages: int, domains: Iterable[str], now: float, *, is_renewed: bool) -> None:
-        """Start to count, from what the map knows of this run. `is_renewed`: with the whole allowance again."""
+        """Start to count, from what the map knows of this run. `is_renewed`: with the whole allowance again.
+
+        Else `pages` and `domains` need not be known where nothing is limited.
+        """
         self._pages, self._domains = pages, set(domains)
         self._counted_at = self._saved_at = now
-        self._used = _Used(run, pages, len(self._domains)) if is_renewed else self._read(run)
-        self._save()
+        if is_renewed:
+            self._used = _Used(run, pages, len(self._domains))
+        elif self._used.run != run:
+            self._used = self._read(run)
+        self.save()
 
     def note_visits(self, count: int, size: int) -> None:
         self._pages += count
@@ -93,7 +100,7 @@ class LimitCounts:
         self._counted_at = now
         if now - self._saved_at >= _SAVE_EVERY:
             self._saved_at = now
-            self._save()
+            self.save()
         limits = self._limits
         if limits.max_duration and self._used.seconds >= limits.max_duration:
             return f"max-duration = {limits.max_duration:,} s"
@@ -114,6 +121,6 @@ class LimitCounts:
             return _Used(run)
         return found if found.run == run else _Used(run)
 
-    def _save(self) -> None:
-        if self.has_any:
+    def save(self) -> None:
+        if self._used.run:  # it has begun
             self._workspace.write_document(_DOCUMENT, orjson.dumps(asdict(self._used)))

@@ -70,13 +70,21 @@ class RunKeeper:
             self._record("finished", RunStatus.RUNNING, "the next run was asked for")
             self._start(last.number + 1)
             return
-        self.is_renewed = last.status is RunStatus.INTERRUPTED
+        self.is_renewed = self._was_stopped(last)
         self.run = Run(last.number, RunStatus.RUNNING)
         self._record("resumed", RunStatus.RUNNING)
         log.info("Found interrupted run #%d, resuming...", last.number)
         if log.isEnabledFor(logging.INFO):
             log.info("Loaded %s from frontier", counted(self._frontier.count(), "URL"))
         log.info("Continuing crawl...")
+
+    def _was_stopped(self, last: Run) -> bool:
+        """Was this run stopped in an orderly way? A map that was just rebuilt calls every run interrupted that is not
+        completed, so the log is asked, as far as it is kept.
+        """
+        if last.status is not RunStatus.INTERRUPTED:
+            return False
+        return recorded_runs(self._workspace).get(last.number, last.status) is RunStatus.INTERRUPTED
 
     def _start(self, number: int) -> None:
         self.run = Run(number, RunStatus.RUNNING)

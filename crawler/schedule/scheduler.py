@@ -18,7 +18,8 @@ Invariants:
 - memory holds the names of domains that have had pages to visit, and the outstanding pages: never the frontier;
 - nothing is released before the map has begun this process's run, and so has applied all decisions before it; the
   run is not over before the map has applied its event, and so has all seeds;
-- the terms (`crawler.workspace.terms`) name this process's settings only once they are recorded.
+- the terms (`crawler.workspace.terms`) name this process's settings only once they are recorded, and windows that were
+  released under others are withdrawn.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ _CHECK_EVERY = 5.0  # seconds between comparisons with the table, in case a hint
 _LOST_AFTER = 10.0  # seconds without progress before a domain is examined; doubled by each fruitless release
 _WINDOWS_A_STEP = 64  # windows, and then they are announced …
 _WINDOWS_AT_FIRST = 8  # … but few at first, and twice as many with each step: until then all fetchers wait
+_STRAGGLERS = 10.0  # seconds for the ingest to read all results before windows are withdrawn: fetchers may go on
 _ARCHIVES_AFTER = 86_400.0  # seconds of a run; before that they wait for its end, so that no order of visits matters
 _ARCHIVES_EVERY = 60.0  # seconds between looks for archives to try
 _DAY = 86_400.0  # seconds between archives of a domain that has other pages to visit
@@ -82,6 +84,7 @@ class Scheduler:
         self._orders = OrderTaker(workspace, self._frontier, self._decisions, self._after_reset)
         self._feed = workspace.feed.reader()
         self._has_queues = False  # the queues are those of the map that is open
+        self._withdraw_at: float | None = None  # when windows of other settings are withdrawn, whoever still has some
         self._checked_at = 0.0
         self._archives_at = self._daily_at = 0.0
         self._has_said_why_waiting = False
@@ -111,7 +114,7 @@ class Scheduler:
             self._read_feed(now)
             self._orders.take_up(self._runs.number)
             self._compare_with_table(now)
-            reason = self._limits.reached(now, self._outstanding()) if self._limits.has_any else None
+            reason = self._limits.reached(now, self._outstanding())
             if reason is not None:
                 self._runs.interrupt(reason)
                 return 0.0
@@ -147,6 +150,7 @@ class Scheduler:
             if is_told_to_stop:
                 self._runs.interrupt()
         finally:
+            self._limits.save()
             self._decisions.close()
             self._releaser.close()
             self._feed.close()
@@ -215,17 +219,33 @@ class Scheduler:
         if not self._has_queues:
             if not self._runs.has_begun_in_map():
                 return False
-            self._rebuild_queues(now)
+            is_changed = read_terms(self._workspace) != self._config_hash
+            are_withdrawn = is_changed and not self._runs.is_new
+            if are_withdrawn and self._waits_for_results(now):
+                return False
+            self._rebuild_queues(now, are_withdrawn=are_withdrawn)
+            if is_changed:
+                write_terms(self._workspace, self._config_hash)
         return True
 
-    def _rebuild_queues(self, now: float) -> None:
-        """Learn from released windows and the table what is outstanding and what waits. Costs a seek a domain."""
+    def _waits_for_results(self, now: float) -> bool:
+        """Are there visits that the map does not know yet? Their jobs must not be released a second time."""
+        if self._withdraw_at is None:
+            self._withdraw_at = now + _STRAGGLERS
+        return now < self._withdraw_at and not self._has_ingest_read_all()
+
+    def _rebuild_queues(self, now: float, *, are_withdrawn: bool) -> None:
+        """Learn from released windows and the table what is outstanding and what waits. Costs a seek a domain.
+
+        `are_withdrawn`: the windows were released under other settings, and nothing of them is to be done any more.
+        """
         self._feed.close()
         self._feed = self._workspace.feed.reader()
         self._queues.clear()
-        self._releaser.restore_windows(self._runs.number, now)
-        if read_terms(self._workspace) != self._config_hash:
-            write_terms(self._workspace, self._config_hash)
+        if are_withdrawn:
+            self._releaser.withdraw_windows()
+        else:
+            self._releaser.restore_windows(self._runs.number, now)
         self._queue_waiting_domains()
         self._orders.begin()
         self._has_queues = True
@@ -233,12 +253,17 @@ class Scheduler:
         age = seconds_since(self._frontier.started_at(self._runs.number))
         self._archives_at = now + max(0.0, _ARCHIVES_AFTER - age)
         self._daily_at = now + _DAY - age % _DAY  # a restart makes no day shorter
-        if self._limits.has_any:
-            run = self._runs.number
-            is_renewed = self._runs.is_renewed and not self._has_limits_begun
+        self._begin_limits(now)
+
+    def _begin_limits(self, now: float) -> None:
+        """Count what the run has used, also where nothing is limited: a limit may come with the next config."""
+        run = self._runs.number
+        is_renewed = self._runs.is_renewed and not self._has_limits_begun
+        visited, domains = 0, list[str]()
+        if self._limits.has_any or (is_renewed and not self._runs.is_new):
             visited, domains = self._frontier.visited_pages(run), self._frontier.visited_domains(run)
-            self._limits.begin(run, visited, domains, now, is_renewed=is_renewed)
-            self._has_limits_begun = True
+        self._limits.begin(run, visited, domains, now, is_renewed=is_renewed)
+        self._has_limits_begun = True
 
     def _queue_waiting_domains(self) -> None:
         for name, priority, _ in self._frontier.domains():

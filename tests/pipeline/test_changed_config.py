@@ -18,7 +18,7 @@ from crawler.database.digest import digest
 from crawler.demo.server import Served, serve_terrain
 from crawler.supervise.suspension import are_requests_paused
 from crawler.workspace.files.file_workspace import FileWorkspace
-from tests.pipeline.crawling import eventually, pages_done, run, started
+from tests.pipeline.crawling import eventually, pages_done, rows, run, started
 from tests.pipeline.walks import config_for, site_of, terrain_of
 
 pytestmark = pytest.mark.xdist_group("disturbed-crawl")
@@ -72,6 +72,11 @@ def finished(crawl: subprocess.Popen[str]) -> str:
     return output
 
 
+def finished_anew(words: list[str | Path], folder: Path) -> str:
+    with started(*words, cwd=folder) as crawl:
+        return finished(crawl)
+
+
 def change(config: Path, old: str, new: str) -> None:
     text = config.read_text()
     assert old in text
@@ -117,4 +122,95 @@ def test_no_request_leaves_under_a_lower_delay_before_it_is_recorded(how: str, s
             eventually(lambda: has_map_of(config, folder), "the map is built under the new rules")
             held.unlink()
             finished(crawl)
+    assert is_sound(config, folder)
+
+
+@pytest.mark.parametrize("how", ["reload", "reload in one process", "kill and restart", "reload that denies, too"])
+def test_a_limit_that_comes_in_the_middle_holds_as_if_it_had_been_there(how: str, served: Served, folder: Path) -> None:
+    config = config_for(folder, served, SITES, more="[limits]")
+    words: list[str | Path] = ["crawl", config, *(["--unified"] if how.endswith("process") else [])]
+    most = 60
+    with started(*words, cwd=folder) as crawl:
+        under_way(folder)
+        pause(folder)
+        # The windows that are out hold more than the limit leaves.
+        assert len(set(requested(served))) < most < len(set(released(folder)) | set(requested(served)))
+        change(config, "[limits]\n", f"[limits]\nmax-pages = {most}\n")
+        if how.endswith("too"):
+            change(config, "[limits]\n", DENY.replace("[2-9]", "[0-9]$") + "[limits]\n")
+        if how.startswith("reload"):
+            run("reload", config, cwd=folder)
+            go_on(folder)
+            finished(crawl)
+    if how.endswith("restart"):
+        go_on(folder)
+        finished_anew(words, folder)
+    pages = requested(served)
+    assert len(set(pages)) == most
+    assert len(pages) <= most + len(SITES), "a visit that was cut off may be made again"
+    assert rows(folder, "SELECT status FROM runs") == [("interrupted",)]
+    assert is_sound(config, folder)
+
+
+def test_a_limit_of_domains_counts_those_that_were_asked_not_those_that_had_jobs(served: Served, folder: Path) -> None:
+    config = config_for(folder, served, SITES, more="[limits]")
+    (folder / "workspace").mkdir()
+    (folder / "workspace/pause.fetcher").touch()
+    with started("crawl", config, cwd=folder) as crawl:
+        eventually(lambda: len(released(folder)) >= len(SITES), "every site has a job")
+        change(config, "[limits]\n", "[limits]\nmax-domains = 2\n")
+        run("reload", config, cwd=folder)
+        go_on(folder)
+        finished(crawl)
+    assert len({page.split("/")[0] for page in requested(served)}) == 2
+    assert rows(folder, "SELECT status FROM runs") == [("interrupted",)]
+    assert is_sound(config, folder)
+
+
+@pytest.mark.parametrize("how", ["reload", "reload in one process", "Ctrl-C and restart", "kill and restart"])
+def test_pages_that_come_out_of_scope_are_not_asked_for(how: str, served: Served, folder: Path) -> None:
+    config = config_for(folder, served, SITES, more="[scope]")
+    words: list[str | Path] = ["crawl", config, *(["--unified"] if how.endswith("process") else [])]
+    with started(*words, cwd=folder) as crawl:
+        under_way(folder)
+        pause(folder)
+        assert any(DENIED.search(key) for key in set(released(folder)) - set(requested(served))), "some are released"
+        before = len(served.requests())
+        change(config, "[scope]\n", DENY)
+        if how.startswith("reload"):
+            run("reload", config, cwd=folder)
+            go_on(folder)
+            finished(crawl)
+        elif how.startswith("Ctrl-C"):
+            os.kill(crawl.pid, signal.SIGINT)
+            crawl.wait(timeout=90)
+    if how.endswith("restart"):
+        go_on(folder)
+        finished_anew(words, folder)
+    assert [page for page in requested(served, before) if DENIED.search(page)] == []
+    assert rows(folder, "SELECT status FROM runs") == [("completed",)]
+    out = rows(folder, "SELECT url FROM pages WHERE error_message LIKE 'out-of-scope%' AND state = 'discovered'")
+    assert out and all(DENIED.search(url) for (url,) in out)
+    assert rows(folder, "SELECT count(*) FROM pages WHERE state = 'processed'") == [(PAGES * len(SITES) - len(out),)]
+    assert is_sound(config, folder)
+
+
+def test_pages_that_come_back_into_scope_are_asked_for_once(served: Served, folder: Path) -> None:
+    config = config_for(folder, served, SITES, more="[scope]")
+    with started("crawl", config, cwd=folder) as crawl:
+        under_way(folder)
+        pause(folder)
+        change(config, "[scope]\n", DENY)
+        run("reload", config, cwd=folder)
+        eventually(lambda: has_map_of(config, folder), "the map is built under the new rules")
+        before = set(requested(served))
+        go_on(folder)
+        eventually(lambda: len(set(requested(served))) > len(before) + len(SITES), "other pages are asked for")
+        change(config, DENY, "[scope]\n")
+        run("reload", config, cwd=folder)
+        output = finished(crawl)
+    assert "released again" not in output
+    asked = [page for page in requested(served) if DENIED.search(page)]
+    assert len(asked) == len(set(asked))
+    assert rows(folder, "SELECT count(*) FROM pages WHERE state = 'processed'") == [(PAGES * len(SITES),)]
     assert is_sound(config, folder)

@@ -53,3 +53,12 @@ def test_a_scheduler_that_was_killed_goes_on_counting_and_a_new_start_counts_ane
     assert killed.reached(50.0, 0) == "max-duration = 100 s"
     renewed = begun(tmp_path, settings, pages=10)
     assert renewed.pages_left(0) == 10 and renewed.reached(50.0, 0) is None
+
+
+def test_a_limit_that_comes_later_counts_what_the_run_has_used_before(tmp_path: Path) -> None:
+    free = begun(tmp_path, LimitSettings())
+    free.note_visits(4, 900)
+    assert free.reached(50.0, 0) is None
+    free.save()
+    limited = begun(tmp_path, LimitSettings(max_pages=10, max_duration=60, max_bytes=1000), pages=4, is_renewed=False)
+    assert limited.left() == {"pages": 6, "seconds": 10, "bytes": 100}

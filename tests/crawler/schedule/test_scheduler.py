@@ -7,9 +7,10 @@ from dataclasses import replace
 import orjson
 
 from crawler.model.records import Feed, GuessEvent, Job, dump
-from crawler.model.settings import Config, DiscoverySettings, QualityEntry
+from crawler.model.settings import Config, DiscoverySettings, LimitSettings, QualityEntry
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer, end_of, segment_path, segments
+from crawler.workspace.terms import read_terms
 from tests.crawler.schedule.scheduling import Map, jobs, restart, start
 
 
@@ -26,6 +27,43 @@ def test_what_was_released_before_a_crash_is_not_released_again(
     map_.visit(urls[1])
     stage.settle_down()
     assert jobs(workspace)[-2:] == urls[4:]
+
+
+def test_what_was_released_under_other_settings_is_withdrawn_and_released_anew(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    urls = [f"https://a.test/{number}" for number in range(6)]
+    for url in urls:
+        map_.add(url)
+    start(config, map_).kill()
+    assert jobs(workspace) == urls[:4] and read_terms(workspace) == config.config_hash
+    visited = Writer(workspace.layout.results_of("fetcher-01"))
+    visited.append(b"a result that the map does not know yet")
+    changed = replace(config, limits=LimitSettings(max_pages=3))
+    stage = start(changed, map_)
+    assert read_terms(workspace) is None, "fetchers wait"
+    assert jobs(workspace) == urls[:4], "one of these may have been visited"
+    map_.visit(urls[0], tell=False)
+    map_.set_place("fetcher-01", visited.end)
+    stage.settle_down()
+    assert jobs(workspace) == urls[1:3], "with the one before, that is all that may be visited"
+    assert read_terms(workspace) == changed.config_hash
+    visited.close()
+
+
+def test_windows_of_other_settings_are_withdrawn_in_the_end_whoever_goes_on(
+    config: Config, map_: Map, workspace: FileWorkspace
+) -> None:
+    map_.add("https://a.test/1")
+    start(config, map_).kill()
+    (before,) = segments(workspace.layout.jobs_of("a.test"))
+    visited = Writer(workspace.layout.results_of("fetcher-01"))
+    visited.append(b"of a fetcher that was started by hand")
+    stage = start(replace(config, limits=LimitSettings(max_pages=3)), map_)
+    assert segments(workspace.layout.jobs_of("a.test")) == [before]
+    stage.step(10.0)
+    assert segments(workspace.layout.jobs_of("a.test"))[0] > before
+    visited.close()
 
 
 def test_jobs_of_a_map_that_was_drawn_anew_are_known_by_their_keys(
