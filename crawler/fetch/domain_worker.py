@@ -37,6 +37,7 @@ from crawler.pace.gate_record import KILL_REASONS, MOST_KILLS, TOO_COSTLY, KillM
 from crawler.resilience.suspicion import WITNESS_NS, Verdict
 from crawler.rules.field_rules import FieldRules
 from crawler.rules.lists import Classifier
+from crawler.rules.page_rules import PageRules
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
 from crawler.visit.flow import Reply, Visit, Wish, visit
 from crawler.visit.robots import Policy
@@ -71,6 +72,7 @@ class DomainWorker:
 
     Invariants:
     - when a call returns, the domain is back in the queue or idle;
+    - no page is begun that this process's config puts out of scope, whatever was released before;
     - announced jobs are not missed: a domain rests only if none was announced since it last looked (`Idleness`);
     - a result is recorded before anything is done that it allows.
     """
@@ -112,6 +114,7 @@ class DomainWorker:
         self._fields = FieldRules(config)
         classifier = Classifier(config)
         self._is_listed: Callable[[str], bool] = lambda domain: classifier.classify(domain).klass.is_listed
+        self._rules = PageRules(config, classifier)
 
     # -- for the main thread -------------------------------------------------------------------------
 
@@ -224,14 +227,23 @@ class DomainWorker:
         self._finish(domain, VisitInProgress(job, job_end, nothing), result)
 
     def _needs_no_visit(self, domain: LeasedDomain, job: Job) -> bool:
-        """Is the job of an earlier run, done already, or of a domain that is closed for its run?"""
+        """Is the job of an earlier run, done already, out of scope by now, or of a domain that is closed for its run?
+
+        A page out of scope needs no result: the map decides its state by the rules. Where the scheduler has others than
+        this process, because they change just now, it releases the page again.
+        """
         is_current = job.run >= self._runs.number
         if is_current and (closure := domain.pace.pop_found_closure(job.run)):
             # The fetcher that closed the domain recorded it, but that line may have been damaged since. Then no other
             # record would say why the jobs that are skipped here have no result.
             event = DomainEvent(job.run, domain.name, now_text(), "closed", closes=closure)
             self._journal.append(dump(event))
-        return not is_current or domain.pace.is_closed(job.run) or domain.jobs.is_done(job)
+        is_over = not is_current or domain.pace.is_closed(job.run) or domain.jobs.is_done(job)
+        return is_over or self._is_out_of_scope(job)
+
+    def _is_out_of_scope(self, job: Job) -> bool:
+        """Is this a page that the rules of now deny? Sitemaps are read whatever the scope says."""
+        return job.task != "sitemap" and self._rules.scope_rule(job.key, job.domain) is not None
 
     def _known_policy(self, domain: LeasedDomain, run: int, host: str) -> Policy | None:
         """The policy of a host, if its robots.txt is known; the gate learns its crawl delay."""

@@ -16,8 +16,10 @@ import pytest
 from crawler.config.load import load
 from crawler.database.digest import digest
 from crawler.demo.server import Served, serve_terrain
+from crawler.model.records import Job
 from crawler.supervise.suspension import are_requests_paused
 from crawler.workspace.files.file_workspace import FileWorkspace
+from crawler.workspace.reading import read_records
 from tests.pipeline.crawling import eventually, pages_done, rows, run, started
 from tests.pipeline.walks import config_for, site_of, terrain_of
 
@@ -45,11 +47,16 @@ def requested(served: Served, start: int = 0) -> list[str]:
     return [f"{seen.host}{seen.target}" for seen in served.requests()[start:] if seen.target != "/robots.txt"]
 
 
-def released(folder: Path) -> list[str]:
-    """The keys of the jobs that lie in the workspace, done or not."""
+def released(folder: Path) -> set[str]:
+    """The pages whose jobs lie in the workspace, done or not, as the server's log names them."""
     workspace = FileWorkspace(folder / "workspace")
-    lines = [line.body.decode() for site in SITES for line in workspace.jobs(site)]
-    return re.findall(r'"(https://[^"]*)"', "".join(lines))
+    jobs = (job for site in SITES for job, _ in read_records(workspace.jobs(site), Job))
+    return {job.wire.removeprefix("https://") for job in jobs}
+
+
+def waiting(served: Served, folder: Path) -> set[str]:
+    """The pages that were released and not asked for."""
+    return released(folder) - set(requested(served))
 
 
 def under_way(folder: Path) -> None:
@@ -134,7 +141,8 @@ def test_a_limit_that_comes_in_the_middle_holds_as_if_it_had_been_there(how: str
         under_way(folder)
         pause(folder)
         # The windows that are out hold more than the limit leaves.
-        assert len(set(requested(served))) < most < len(set(released(folder)) | set(requested(served)))
+        done = set(requested(served))
+        assert len(done) < most < len(done | waiting(served, folder))
         change(config, "[limits]\n", f"[limits]\nmax-pages = {most}\n")
         if how.endswith("too"):
             change(config, "[limits]\n", DENY.replace("[2-9]", "[0-9]$") + "[limits]\n")
@@ -174,7 +182,7 @@ def test_pages_that_come_out_of_scope_are_not_asked_for(how: str, served: Served
     with started(*words, cwd=folder) as crawl:
         under_way(folder)
         pause(folder)
-        assert any(DENIED.search(key) for key in set(released(folder)) - set(requested(served))), "some are released"
+        assert any(DENIED.search(page) for page in waiting(served, folder)), "some are released"
         before = len(served.requests())
         change(config, "[scope]\n", DENY)
         if how.startswith("reload"):
@@ -192,6 +200,27 @@ def test_pages_that_come_out_of_scope_are_not_asked_for(how: str, served: Served
     out = rows(folder, "SELECT url FROM pages WHERE error_message LIKE 'out-of-scope%' AND state = 'discovered'")
     assert out and all(DENIED.search(url) for (url,) in out)
     assert rows(folder, "SELECT count(*) FROM pages WHERE state = 'processed'") == [(PAGES * len(SITES) - len(out),)]
+    assert is_sound(config, folder)
+
+
+def test_fetchers_alone_leave_released_pages_out_that_their_config_denies(served: Served, folder: Path) -> None:
+    config = config_for(folder, served, SITES, more="[scope]")
+    with started("crawl", config, cwd=folder):
+        under_way(folder)
+        pause(folder)
+    before = len(served.requests())
+    out = waiting(served, folder)
+    denied = {page for page in out if DENIED.search(page)}
+    assert denied and denied != out
+    change(config, "[scope]\n", DENY)
+    go_on(folder)
+    with started("fetch", config, cwd=folder) as fetch:
+        eventually(lambda: out - denied <= set(requested(served)), "everything else that was released is asked for")
+        os.kill(fetch.pid, signal.SIGINT)
+        fetch.communicate(timeout=90)
+    finished_anew(["crawl", config], folder)
+    assert [page for page in requested(served, before) if DENIED.search(page)] == []
+    assert rows(folder, "SELECT status FROM runs") == [("completed",)]
     assert is_sound(config, folder)
 
 

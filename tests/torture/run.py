@@ -120,11 +120,16 @@ class Crawl:
         self.deaths[whom] += 1
 
     def reload(self, number: int) -> None:
-        """Let the crawl read a config that differs in a setting which decides nothing. Stages end and start for it."""
+        """Let the crawl read a config that differs in settings which decide nothing. Stages end and start for it.
+
+        One of them, a limit that is never reached, is recorded with the run: jobs are withdrawn and released anew.
+        """
         assert self.process is not None
-        lines = [line for line in self.config.read_text().splitlines() if not line.startswith("max-idle-connections")]
-        at = lines.index("[network]") + 1
-        self.config.write_text("\n".join([*lines[:at], f"max-idle-connections = {number}", *lines[at:]]) + "\n")
+        own = ("max-idle-connections", "[limits]", "max-pages")
+        lines = [line for line in self.config.read_text().splitlines() if not line.startswith(own)]
+        at = lines.index("[network]")
+        changed = ["[limits]", f"max-pages = {1000 * number}", "[network]", f"max-idle-connections = {number}"]
+        self.config.write_text("\n".join([*lines[:at], *changed, *lines[at + 1 :]]) + "\n")
         if is_crawling(self.process.pid):  # before that a SIGHUP would end it
             os.kill(self.process.pid, signal.SIGHUP)
             self.deaths["reload"] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from typing import cast
@@ -17,7 +18,7 @@ from crawler.fetch.journal import Journal
 from crawler.fetch.leased_domain import LeasedDomain
 from crawler.model.messages import Failure, Request, Response
 from crawler.model.records import Closure, DomainEvent, Job, PageResult, RobotsResult
-from crawler.model.settings import Config, CrawlerSettings, ValidationSettings
+from crawler.model.settings import Config, CrawlerSettings, QualityEntry, ScopeSettings, ValidationSettings
 from crawler.net.client import HttpClient
 from crawler.net.hub import Hub
 from crawler.pace.breaker import Breaker, BreakerState
@@ -156,6 +157,20 @@ def test_jobs_of_an_earlier_run_are_skipped(bench: Bench) -> None:
     bench.release("new", run=2)
     bench.work()
     assert [page.key for page in bench.pages()] == ["https://a.test/new"]
+
+
+def test_jobs_that_are_out_of_scope_by_now_are_skipped_without_a_request_or_a_result() -> None:
+    entry = QualityEntry("a.test", ("https://a.test/",), scope=ScopeSettings(deny=("/b$",)))
+    bench = Bench()
+    bench.config = dataclasses.replace(bench.config, scope=ScopeSettings(deny=("/old/",)), quality=(entry,))
+    bench.begin_run(1)
+    bench.release("old/1", "a", "b", "old/2")
+    bench.work()
+    assert bench.wire.sent == ["GET /robots.txt", "HEAD /a", "GET /a"]
+    assert [page.key for page in bench.pages()] == ["https://a.test/a"]
+    assert bench.domain.progress.done == bench.jobs_end()
+    assert bench.domain.idleness.is_idle
+    bench.close()
 
 
 def test_a_closure_skips_the_jobs_after_it_and_is_in_the_gate(bench: Bench) -> None:
