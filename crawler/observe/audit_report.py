@@ -45,6 +45,8 @@ class AuditReport:
     unseen: int = 0  # numbers before the last that no ledger has
     unreported: int = 0  # of these: beyond the requests that were reported as lost
     first_gap: tuple[str, int] | None = None  # domain and run of the first of those
+    unknown_robots: int = 0  # requests whose robots.txt may be in a record that was dropped
+    dropped_before: int = 0  # the first run whose records are all kept, where earlier ones were dropped
     damaged: int = 0
     writers: int = 0
     runs: set[int] = field(default_factory=set)
@@ -108,6 +110,11 @@ class AuditReport:
                 )
             yield f"numbers: {self.numbered:,} requests have their numbers, each once in its domain and run, {gaps}."
         yield f"robots: {self.robots_files:,} robots.txt answers, checked against every page requested."
+        if self.unknown_robots:
+            yield (
+                f"robots: not known for {counted(self.unknown_robots, 'request')}: the records of runs before run"
+                f" {self.dropped_before} are gone (prune results, [spool] results), and with them what was read then."
+            )
         if self.lost:
             yield f"{self.lost:,} requests were sent by fetchers that were killed before recording them; they count."
         if self.damaged:

@@ -20,6 +20,7 @@ from crawler.observe.boots import BootOrder
 from crawler.observe.run_limits import RunLimits, milliseconds
 from crawler.visit.robots import FRESH_SECONDS, policy_of
 
+_OLDEST_MS = (FRESH_SECONDS + 3600) * 1000  # of a robots.txt, where a visit began just before its 24 hours were over
 _WINDOW = 12  # requests of a domain that may be out of order in the spools
 
 
@@ -108,12 +109,20 @@ class LedgerChecks:
     """
 
     def __init__(
-        self, limits: RunLimits, report: AuditReport, boots: BootOrder, only: frozenset[str] | None = None
+        self,
+        limits: RunLimits,
+        report: AuditReport,
+        boots: BootOrder,
+        only: frozenset[str] | None = None,
+        dropped_until_ms: int | None = None,
     ) -> None:
+        """`dropped_until_ms`: records from before this time may have been dropped; None: all are kept."""
         self._limits = limits
         self._report = report
         self._boots = boots
         self._only = only
+        self._dropped_until_ms = dropped_until_ms
+        self._unknown: dict[str, int] = {}  # by domain: requests whose robots.txt may be in a dropped record
         self._domains: dict[str, _DomainHistory] = {}
         self._found: list[Violation] = []
         self._order = 0
@@ -150,7 +159,7 @@ class LedgerChecks:
                 self._check_oldest(name, domain)
             for (host, boot), event in domain.unread.items():
                 if not domain.readers.get(host, set()) - {boot}:
-                    self._add_unread_violation(name, event)
+                    self._add_unread(name, event)
         late = frozenset(name for name, domain in self._domains.items() if domain.is_late)
         for name, domain in self._domains.items():
             if name not in late and domain.closest is not None:
@@ -158,6 +167,7 @@ class LedgerChecks:
         for violation in self._found:
             if violation.domain not in late or violation.promise in ("budget", "lists", "numbers"):
                 report.add(violation)
+        report.unknown_robots += sum(count for name, count in self._unknown.items() if name not in late)
         if self._only is None:
             report.domains = sum(bool(domain.sent) for domain in self._domains.values())
             for name, domain in self._domains.items():
@@ -251,7 +261,8 @@ class LedgerChecks:
         entry = event.entry
         if (domain.boot, domain.steps) == (event.boot, event.steps):
             host = domain.hosts.get(entry.host)
-            delay = host.crawl_delay_ms if host and self._is_certain(host, event) else 0
+            is_known = host is not None and self._is_certain(host, event) and not self._may_be_replaced(host, event)
+            delay = host.crawl_delay_ms if host and is_known else 0
             due = max(self._limits.at(event.run, entry.at_ms).minimum_ms, delay)
             spare = entry.mono_ms - domain.ended_ms - due
             if self._only is None:
@@ -272,27 +283,47 @@ class LedgerChecks:
         host = domain.hosts.get(entry.host)
         if host is None:
             if event.boot in self._boots.certain:
-                self._add_unread_violation(name, event)
+                self._add_unread(name, event)
             else:  # it may still be found, in a boot that may be earlier than this one
-                domain.unread.setdefault((entry.host, event.boot), event)
+                known = domain.unread.get((entry.host, event.boot))
+                if known is None or self._may_be_dropped(known):
+                    domain.unread[entry.host, event.boot] = event
             return
         if not self._is_certain(host, event):
             return
         is_same = event.boot == host.boot
         age = entry.mono_ms - (host.mono_ms if is_same else host.at_ms - domain.clock_ms)
-        # A visit may begin just before the 24 hours are over, and take a while.
-        if age > (FRESH_SECONDS + 3600) * 1000:
-            self._add_violation(
-                "robots", name, event, f"{entry.host}: its robots.txt was {age / 3_600_000:.1f} hours old"
-            )
+        if age > _OLDEST_MS:
+            words = f"{entry.host}: its robots.txt was {age / 3_600_000:.1f} hours old"
         elif not host.may_be_requested:
-            self._add_violation("robots", name, event, f"{entry.host}: its robots.txt could not be read")
+            words = f"{entry.host}: its robots.txt could not be read"
+        else:
+            return
+        if self._may_be_replaced(host, event):
+            self._count_unknown(name)
+        else:
+            self._add_violation("robots", name, event, words)
 
     def _is_certain(self, host: _HostRules, event: _Event) -> bool:
         """Was this surely known when the request was made?"""
         return host.boot == event.boot or {host.boot, event.boot} <= self._boots.certain
 
-    def _add_unread_violation(self, name: str, event: _Event) -> None:
+    def _may_be_dropped(self, event: _Event) -> bool:
+        """May a robots.txt have been read, in time for this request, whose record was dropped?"""
+        until = self._dropped_until_ms
+        return until is not None and event.entry.at_ms <= until + _OLDEST_MS
+
+    def _may_be_replaced(self, host: _HostRules, event: _Event) -> bool:
+        """May a dropped record say something else than this one, which is older?"""
+        return self._may_be_dropped(event) and host.at_ms < (self._dropped_until_ms or 0)
+
+    def _count_unknown(self, name: str) -> None:
+        self._unknown[name] = self._unknown.get(name, 0) + 1
+
+    def _add_unread(self, name: str, event: _Event) -> None:
+        if self._may_be_dropped(event):
+            self._count_unknown(name)
+            return
         entry = event.entry
         self._add_violation("robots", name, event, f"{entry.method} to {entry.host} before its robots.txt was read")
 

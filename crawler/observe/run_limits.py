@@ -84,8 +84,10 @@ class RunLimits:
                 found = limits
         return found
 
-    def lines(self, runs: set[int]) -> Iterator[str]:
-        """The limits that these runs are judged by, in words; equal ones together."""
+    def lines(self, runs: set[int], dropped_before: int = 0) -> Iterator[str]:
+        """The limits that these runs are judged by, in words; equal ones together. Records of runs before
+        `dropped_before` may have been dropped.
+        """
         by_words: dict[str, list[int]] = {}
         for run in sorted(runs):
             held = dict.fromkeys(limits.words() for _, limits in self._by_run.get(run, ()))
@@ -94,11 +96,13 @@ class RunLimits:
         for words, numbers in by_words.items():
             yield f"limits recorded with {_runs(numbers)}: {words}."
         unknown = sorted(runs - self._by_run.keys())
-        if unknown:
-            yield (
-                f"limits of {_runs(unknown)} were not recorded by the version that made the crawl; those of the present"
-                f" config are taken: {self._present.words()}."
-            )
+        gone = [run for run in unknown if run < dropped_before]
+        taken = f"those of the present config are taken: {self._present.words()}."
+        if gone:
+            yield f"limits of {_runs(gone)} are gone with the results that were dropped; {taken}"
+        if unknown[len(gone) :]:
+            rest = _runs(unknown[len(gone) :])
+            yield f"limits of {rest} were not recorded by the version that made the crawl; {taken}"
 
 
 def read_run_limits(results: ResultLogs, config: Config) -> RunLimits:

@@ -16,6 +16,7 @@ from crawler.observe.audit import audit
 from crawler.observe.audit_report import AuditReport, Violation
 from crawler.workspace.files.file_workspace import FileWorkspace
 from crawler.workspace.files.spool import Writer
+from ingest.writing.store import Store
 
 BOOT, NEXT_BOOT = "a" * 32, "b" * 32
 DAY = 24 * 3600 * 1000
@@ -44,6 +45,7 @@ def rules(tmp_path: Path, **settings: object) -> Config:
         blacklist=("*.bad.test",),
         stub=("stub.test",),
         workspace=tmp_path,
+        output=replace(Config().output, database_path=tmp_path / "map.db"),
     )
 
 
@@ -262,6 +264,53 @@ def test_a_robots_txt_of_another_host_does_not_count(tmp_path: Path) -> None:
 def test_a_robots_txt_counts_for_a_day(tmp_path: Path) -> None:
     assert judge(tmp_path / "a", [robots(exchange(0)), page(exchange(DAY - 1))]).is_clean
     assert promises(judge(tmp_path / "b", [robots(exchange(0)), page(exchange(2 * DAY))])) == ["robots"]
+
+
+def dropped_before(tmp_path: Path, run: int, started_at: int) -> None:
+    """The map as `prune results` and `[spool] results` leave it: this run is the oldest whose results are kept."""
+    moment = datetime.fromtimestamp((1_700_000_000_000 + started_at) / 1000, UTC)
+    store = Store(tmp_path / "map.db", rules(tmp_path))
+    store.begin_run(run, moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "")
+    store.commit(run)
+    store.set_meta("results_kept_from_run", str(run))
+    store.close()
+
+
+def test_a_robots_txt_whose_record_was_dropped_is_not_known_and_no_violation(tmp_path: Path) -> None:
+    """RFC 9309, 2.4: a robots.txt may be used for 24 hours, so that of a dropped run counted in a later one."""
+    dropped_before(tmp_path, 3, 50_000)
+    report = judge(tmp_path, [page(exchange(60_000), exchange(62_000), run=3)])
+    assert report.is_clean and report.unknown_robots == 2
+    (line,) = [line for line in report.lines() if "not known" in line]
+    assert line.startswith("robots: not known for 2 requests: the records of runs before run 3 are gone")
+
+
+def test_a_dropped_record_explains_no_request_a_day_later_and_none_of_a_run_that_is_kept(tmp_path: Path) -> None:
+    dropped_before(tmp_path, 3, 50_000)
+    late = 50_000 + DAY + 3_600_001
+    report = judge(tmp_path, [page(exchange(late), run=3)])
+    assert promises(report) == ["robots"] and not report.unknown_robots
+    unreadable = {"outcome": "unreachable", "error": "robots-unreachable: http-503"}
+    records = [robots(exchange(51_000), run=3, **unreadable), page(exchange(53_000), run=3)]
+    dropped_before(tmp_path / "kept", 3, 50_000)
+    assert promises(judge(tmp_path / "kept", records)) == ["robots"], "read later than all that was dropped"
+
+
+@pytest.mark.parametrize(
+    "said", [{"outcome": "unreachable", "error": "robots-unreachable: http-503"}, {"crawl_delay": 60.0}]
+)
+def test_a_dropped_record_may_have_taken_the_place_of_an_older_one(tmp_path: Path, said: dict[str, object]) -> None:
+    """The newest segment of each fetcher stays, so an older answer may be there and a later one not."""
+    records = [robots(exchange(0), **said), page(exchange(60_000), exchange(62_000), run=3)]
+    assert not judge(tmp_path / "all", records).is_clean
+    dropped_before(tmp_path / "some", 3, 50_000)
+    assert judge(tmp_path / "some", records).is_clean
+
+
+def test_limits_that_were_dropped_are_not_said_to_be_those_of_an_older_version(tmp_path: Path) -> None:
+    dropped_before(tmp_path, 3, 50_000)
+    report = judge(tmp_path, [page(exchange(60_000), run=2)])
+    assert "limits of run 2 are gone with the results that were dropped" in report.limits[0]
 
 
 def test_an_unreadable_robots_txt_is_no_permission_unless_the_config_says_so(tmp_path: Path) -> None:
