@@ -1,6 +1,7 @@
 """Questions to the store that need the map or the results besides: whose page is a blob, and is every page there?
 
-What was removed on purpose is written to `store/forgotten.jsonl` first, so that it is not reported as missing.
+What was removed on purpose is written to `store/forgotten.jsonl` first, with the time, so that it is not reported as
+missing. That ends with the next visit that stores the same content: results say so, and the file needs no change.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -62,7 +64,7 @@ def page_content(config: Config, key: str, run: int | None = None) -> bytes:
         raise NotKept(f"{key} asks not to be kept (noarchive)")
     if not copy.stored:
         raise NotKept(f"{key} was visited in run #{copy.run} without [store] html = true")
-    if copy.content_hash in forgotten(config):
+    if _is_removed(config, copy.content_hash):
         raise NotKept(f"the content of {key} was removed (store forget, prune)")
     raise NotKept(f"the content of {key} is missing from {open_store(config).root}")
 
@@ -91,8 +93,8 @@ def _results(workspace: Workspace) -> Iterator[PageResult]:
 
 
 def _copy(result: PageResult) -> PageCopy:
-    digest = result.content_hash or ""
-    return PageCopy(result.key, result.domain, result.run, digest, result.stored, result.noarchive, result.bytes)
+    digest, is_stored, size, at = result.content_hash or "", result.stored, result.bytes, result.visited_at
+    return PageCopy(result.key, result.domain, result.run, digest, is_stored, result.noarchive, size, at)
 
 
 def _all_copies(config: Config) -> Iterator[PageCopy]:
@@ -140,19 +142,41 @@ def verify(config: Config) -> Findings:
         found.damaged += store.damage_of(digest)
     found.damaged += store.packs.damaged.values()
     found.strangers = list(store.strangers())
-    gone, seen = forgotten(config), set[str]()
+    gone, there = forgotten(config), set[str]()
+    absent: dict[str, tuple[str, float]] = {}  # hash → a URL, and when the content was last stored
     for copy in _all_copies(config):
-        if not copy.stored or copy.content_hash in seen:
+        digest = copy.content_hash
+        if not copy.stored or digest in there:
             continue
-        seen.add(copy.content_hash)
-        if store.has(copy.content_hash):
+        if digest not in absent and store.has(digest):
+            there.add(digest)
             continue
-        if copy.content_hash in gone:
+        url, stored_at = absent.get(digest, (copy.url, 0.0))
+        absent[digest] = url, max(stored_at, _seconds(copy.visited_at))
+    for digest, (url, stored_at) in absent.items():
+        if stored_at <= gone.get(digest, -1.0):
             found.forgotten += 1
         else:
-            found.missing.append((copy.url, copy.content_hash))
-    found.named = len(seen)
+            found.missing.append((url, digest))
+    found.named = len(there) + len(absent)
     return found
+
+
+def _is_removed(config: Config, digest: str) -> bool:
+    """Was this content removed on purpose, and not stored again since?"""
+    removed_at = forgotten(config).get(digest)
+    return removed_at is not None and not any(
+        copy.stored and copy.content_hash == digest and _seconds(copy.visited_at) > removed_at
+        for copy in _all_copies(config)
+    )
+
+
+def _seconds(time: str) -> float:
+    """Seconds since 1970; 0: it is no time."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (ValueError, TypeError):
+        return 0.0
 
 
 @dataclass
@@ -305,18 +329,20 @@ def _sites(config: Config) -> dict[str, str]:
     return sites
 
 
-def forgotten(config: Config) -> set[str]:
-    """Hashes of the blobs that were removed on purpose."""
+def forgotten(config: Config) -> dict[str, float]:
+    """Hashes of the blobs that were removed on purpose, with the time of the last removal in seconds since 1970."""
     try:
         lines = _note_file(config).read_bytes().splitlines()
     except FileNotFoundError:
-        return set()
-    found = set()
+        return {}
+    found: dict[str, float] = {}
     for line in lines:
         try:
-            found.add(str(orjson.loads(line)["hash"]))
+            entry = orjson.loads(line)
+            digest, at = str(entry["hash"]), _seconds(entry["at"])
         except (ValueError, KeyError, TypeError):  # a line that a power cut tore
             continue
+        found[digest] = max(at, found.get(digest, 0.0))
     return found
 
 

@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from crawler.keep.stored_pages import CrawlAtWork, StoreInHand, forget, forgotten, pack
-from crawler.model.records import PageResult
+from crawler.keep.stored_pages import (
+    CrawlAtWork,
+    NotKept,
+    StoreInHand,
+    forget,
+    forgotten,
+    pack,
+    page_content,
+    verify,
+)
+from crawler.model.records import Carried, PageResult, changed
 from crawler.model.settings import Config, StoreSettings
 from crawler.store.file_store import open_store
 from crawler.workspace.door import RoleTaken
@@ -75,7 +84,7 @@ def test_stored_pages_are_packed_beside_a_crawl_but_not_forgotten(config: Config
     done = forget(config, is_meant)
     assert (done.pages, done.removed, done.shared) == (25, 25, 0)
     assert {digest for digest in digests if open_store(config).has(digest)} == set(digests[1::2])
-    assert forgotten(config) == set(digests[0::2])
+    assert forgotten(config).keys() == set(digests[0::2])
 
 
 def test_a_reader_finds_a_pack_that_follows_another_before_the_clock_of_the_folder_ticks(
@@ -90,3 +99,32 @@ def test_a_reader_finds_a_pack_that_follows_another_before_the_clock_of_the_fold
     assert pack(config, SOON).blobs == 1 and not writer.is_loose(new)
     os.utime(writer.packs.folder, ns=tick)
     assert reader.get(new) is not None
+
+
+def visited(digest: str, run: int, at: str, **members: object) -> PageResult:
+    key = "https://a.test/3"
+    result = PageResult(run, key, key, "a.test", at, "processed", status=200, content_hash=digest, stored=True)
+    return changed(result, **members)
+
+
+def test_a_page_that_was_forgotten_and_stored_again_is_missed_when_it_is_gone(config: Config) -> None:
+    """A carried page was not stored again: its time is that of the visit before."""
+    store = open_store(config, writer="test")
+    digest = store.put(b"<title>3</title>")
+    write(config, "fetcher-01", [visited(digest, 1, "2025-01-01T00:00:00.000Z")])
+    assert forget(config, lambda copy: True).removed == 1
+    carried = Carried("2025-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z")
+    write(config, "scheduler", [visited(digest, 2, "2098-01-01T00:00:00.000Z", carried=carried)])
+    found = verify(config)
+    assert (found.missing, found.forgotten, found.is_sound) == ([], 1, True)
+    with pytest.raises(NotKept, match="was removed"):
+        page_content(config, "https://a.test/3", 1)
+
+    store.put(b"<title>3</title>")
+    write(config, "fetcher-02", [visited(digest, 3, "2098-02-01T00:00:00.000Z")])
+    assert verify(config).is_sound and page_content(config, "https://a.test/3", 1) == b"<title>3</title>"
+    store.path_of(digest).unlink()
+    found = verify(config)
+    assert (found.missing, found.forgotten, found.is_sound) == ([("https://a.test/3", digest)], 0, False)
+    with pytest.raises(NotKept, match="is missing from"):
+        page_content(config, "https://a.test/3", 3)
