@@ -18,6 +18,7 @@ from pathlib import Path
 
 import orjson
 
+from crawler.database.ingest_progress import results_kept_from
 from crawler.database.map_errors import MapError, NoDatabase
 from crawler.database.page_copies import PageCopy, copies, copy_of
 from crawler.database.reader import open_map
@@ -54,14 +55,14 @@ class StoreInHand(SumiError):
 def page_content(config: Config, key: str, run: int | None = None) -> bytes:
     """The stored content of a page, of its last accepted visit or of a run. Raises NotKept, BlobDamaged."""
     copy = _last_copy(config, key) if run is None else _copy_in_run(config, key, run)
-    when = "" if run is None else f" in run #{run}"
     if copy is None:
-        raise NotKept(f"no visit of {key} was accepted{when}; `sumi-ripple explain` says what is known about it")
+        raise NotKept(_no_visit(config, key, run))
+    if copy.noarchive:  # content that an earlier visit stored may have the same hash
+        earlier = "; --run N shows what an earlier run kept" if run is None else ""
+        raise NotKept(f"{key} asked in run #{copy.run} not to be kept (noarchive){earlier}")
     body = open_store(config).get(copy.content_hash)
     if body is not None:
         return body
-    if copy.noarchive:
-        raise NotKept(f"{key} asks not to be kept (noarchive)")
     if not copy.stored:
         raise NotKept(f"{key} was visited in run #{copy.run} without [store] html = true")
     if _is_removed(config, copy.content_hash):
@@ -74,11 +75,27 @@ def _last_copy(config: Config, key: str) -> PageCopy | None:
         return copy_of(reader, key)
 
 
+def _no_visit(config: Config, key: str, run: int | None) -> str:
+    kept_from = None if run is None else results_kept_from(config.map_place)
+    if run is not None and kept_from is not None and run < kept_from:
+        return (
+            f"what run #{run} saw of {key} is not known any more: the results of runs before #{kept_from} are gone"
+            " (prune results, [spool] results); without --run its last accepted visit is shown"
+        )
+    when = "" if run is None else f" in run #{run}"
+    return f"no visit of {key} was accepted{when}; `sumi-ripple explain` says what is known about it"
+
+
 def _copy_in_run(config: Config, key: str, run: int) -> PageCopy | None:
+    """As the results have it, or the map, where it is the last one of the page."""
     found = None
     for result in _results(open_workspace(config)):
         if result.run == run and result.key == key and result.content_hash is not None:
             found = _copy(result)
+    if found is None:
+        with suppress(MapError):
+            last = _last_copy(config, key)
+            return last if last is not None and last.run == run else None
     return found
 
 

@@ -57,6 +57,7 @@ class Site(ThreadingHTTPServer):
         self.pages["/nofollow"] += '<a href="/never">never</a>'
         self.seen: list[tuple[str, str, str, int]] = []
         self.is_second = False
+        self.not_to_be_kept = {"/noarchive"}
 
     def take_seen(self) -> list[tuple[str, str, str, int]]:
         seen, self.seen = self.seen, []
@@ -95,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif match == etag:
             status = 304
             del headers["Content-Type"]
-        if self.path == "/noarchive":
+        if self.path in self.server.not_to_be_kept:
             headers["X-Robots-Tag"] = "noarchive"
         if self.path == "/nofollow" and status == 200:
             headers["X-Robots-Tag"] = "nofollow"

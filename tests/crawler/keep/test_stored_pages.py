@@ -128,3 +128,14 @@ def test_a_page_that_was_forgotten_and_stored_again_is_missed_when_it_is_gone(co
     assert (found.missing, found.forgotten, found.is_sound) == ([("https://a.test/3", digest)], 0, False)
     with pytest.raises(NotKept, match="is missing from"):
         page_content(config, "https://a.test/3", 3)
+
+
+def test_a_page_that_came_to_ask_not_to_be_kept_is_not_shown_and_an_earlier_run_is(config: Config) -> None:
+    """A 304 with `X-Robots-Tag: noarchive`: the content is the one that an earlier run stored."""
+    digest = open_store(config, writer="test").put(b"<title>3</title>")
+    write(config, "fetcher-01", [visited(digest, 1, "2025-01-01T00:00:00.000Z")])
+    asking = visited(digest, 2, "2025-01-02T00:00:00.000Z", stored=False, noarchive=True)
+    write(config, "fetcher-02", [asking])
+    assert page_content(config, "https://a.test/3", 1) == b"<title>3</title>"
+    with pytest.raises(NotKept, match=r"asked in run #2 not to be kept \(noarchive\)"):
+        page_content(config, "https://a.test/3", 2)
