@@ -38,7 +38,15 @@ def prune_results(config: Config, roll_up: RollUp, *, is_named: bool) -> Pruning
     if not is_named:
         return Pruning(stays=(f"results: {words} stay: replay needs them; to remove them: sumi-ripple prune results",))
     why = f"only the results of the last {counted(keep, 'run')} are kept ([retention] results)"
-    return Pruning((Removal("results", words, size, why, partial(_remove, config, roll_up, keep_from, segments)),))
+    remove = partial(_remove, config, roll_up, keep_from, segments)
+    return Pruning((Removal("results", words, size, why, remove, _loses(keep_from)),))
+
+
+def _loses(keep_from: int) -> str:
+    return (
+        f"of runs before {keep_from} there will be no map, no diff, no audit, no `store cat --run` and no visits in"
+        " WARC files but those of pages that were not due since; a rebuild under other rules needs them too"
+    )
 
 
 def _remove(config: Config, roll_up: RollUp, keep_from: int, segments: list[tuple[str, int]]) -> None:

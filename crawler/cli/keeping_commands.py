@@ -136,6 +136,7 @@ def prune(
     else:
         for removal in found.removals:
             show(_removal_words(removal, "would go"))
+            _warn(removal, "without them")
     for line in found.stays:
         show(line)
     total = size_words(sum(removal.size for removal in found.removals))
@@ -155,10 +156,16 @@ def _remove_all(config: Config, found: Pruning) -> None:
     role = open_workspace(config).take_role("pruner")  # two would roll the same figures up
     try:
         for removal in found.removals:
+            _warn(removal, "from now on")
             removal.remove()
             show(_removal_words(removal, "removed"))  # at once: the next one may be refused
     finally:
         role.release()
+
+
+def _warn(removal: Removal, when: str) -> None:
+    if removal.loses:
+        show(f"{removal.kind}: {when}, {removal.loses}")
 
 
 def _removal_words(removal: Removal, done: str) -> str:

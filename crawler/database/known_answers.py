@@ -13,7 +13,7 @@ _ANSWERS = """
 SELECT f.id, f.content_hash, a.url, a.asked_as, f.etag, f.last_modified, a.headers, a.is_etag_vain
 FROM json_each(?) AS wanted CROSS JOIN page_facts f ON f.id = wanted.value
 CROSS JOIN page_answers a ON a.id = f.id AND a.run = f.run
-WHERE f.stored = 1
+WHERE f.stored = 1 AND (f.etag IS NOT NULL OR f.last_modified IS NOT NULL)
 """
 
 

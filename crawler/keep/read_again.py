@@ -6,11 +6,12 @@ says is then new: title, links, judgement, facts. What happened is as it was rec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from crawler.model.messages import Request, Response
-from crawler.model.records import UNSET, Job, PageResult, changed
+from crawler.model.records import UNSET, Job, PageResult, Revalidation, changed
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted
 from crawler.model.urls import hash64
@@ -36,7 +37,7 @@ HAPPENED = (
         "revalidation",
     ),
 )
-_TELLING = ("x-robots-tag", "content-language")  # headers that say something about the page; its type is recorded
+_TELLING = ("x-robots-tag", "content-language", "refresh")  # say something about the page, besides its type
 
 
 class PagesReadAgain:
@@ -50,22 +51,26 @@ class PagesReadAgain:
         self._validator = Validator(config.validation, config.garbage)
         self._fields = FieldRules(config)
         self._visited: dict[int, tuple[str, dict[str, str]] | None] = {}  # by the hash of the key; None: as usual
-        self.read = self.missing = self.others = 0
+        self.read = self.missing = self.unreadable = self.unknown = self.others = 0
 
     def __call__(self, result: PageResult) -> PageResult:
         if not result.stored or result.content_hash is None:
             self.others += 1
             return result
-        if result.is_carried and hash64(result.key) not in self._visited:
-            self.missing += 1  # its visit is not among the results, and with it how the page was answered
+        is_visit_gone = result.is_carried and hash64(result.key) not in self._visited
+        if is_visit_gone and not isinstance(result.revalidation, Revalidation):
+            self.unknown += 1  # how the page was answered is not known any more
             return result
         try:
             body = self._store.get(result.content_hash)
         except (BlobDamaged, NotAHash):
             body = None
-        found = None if body is None else self._visit_again(result, body)
-        if found is None:
+        if body is None:
             self.missing += 1
+            return result
+        found = self._visit_again(result, body)
+        if found is None:
+            self.unreadable += 1
             return result
         self.read += 1
         happened: dict[str, Any] = {name: getattr(result, name) for name in HAPPENED}
@@ -75,20 +80,28 @@ class PagesReadAgain:
         """What was read, for people."""
         found = [f"{counted(self.read, 'page')} read again from the store"]
         if self.missing:
-            words = "no longer in the store, damaged there, or without their visit: as recorded"
-            found.append(f"{counted(self.missing, 'page')} {words}")
+            found.append(f"{counted(self.missing, 'page')} no longer in the store, or damaged there: as recorded")
+        if self.unknown:
+            words = "with a visit whose results, and headers, are gone (prune results, [spool] results): as recorded"
+            found.append(f"{counted(self.unknown, 'stored page')} {words}")
+        if self.unreadable:
+            found.append(f"{counted(self.unreadable, 'stored page')} that today's rules would not request: as recorded")
         if self.others:
             found.append(f"{counted(self.others, 'visit')} without a stored page: as recorded")
         return found
 
     def _answer(self, result: PageResult) -> tuple[str, dict[str, str]]:
-        """The address that answered, and the headers of its answer. A carried page has those of its last visit."""
+        """The address that answered, and the headers of its answer. A carried page has those of its last visit: it
+        brings what the map had noted of them, or, where that was nothing, the results of that visit have them.
+        """
         number = hash64(result.key)
         if result.is_carried:
+            if isinstance(result.revalidation, Revalidation):
+                return result.answered_by or result.wire, _telling(result.revalidation.headers)
             url, headers = self._visited.get(number) or (result.wire, {})
             return url, dict(headers)
         headers = {} if result.headers is UNSET else dict(result.headers)
-        telling = {name: headers[name] for name in _TELLING if name in headers}
+        telling = _telling(headers)
         is_usual = result.answered_by is None and not telling
         self._visited[number] = None if is_usual else (result.answered_by or result.wire, telling)
         return result.answered_by or result.wire, headers
@@ -118,3 +131,7 @@ class PagesReadAgain:
             found: PageResult = end.value
             return found
         return None
+
+
+def _telling(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in _TELLING if name in headers}

@@ -155,9 +155,9 @@ class PageResult(_Record, frozen=True, omit_defaults=True, tag="page"):
     `answered_by`: the URL that answered, where it is not `wire`. `headers`: those of the answer, without cookies, up to
     8 KB, if the page was stored. The rest are facts of an accepted page: `canonical` is absolute, `heading` the first
     `<h1>`, `text_hash` the hash of the text that is shown, `simhash` its SimHash if [store] near-duplicates asks for
-    it. `fields` are the user's own ([[extract]]), if a rule concerns the page. `revalidation`: how the next visit may
-    ask whether the page has changed. A page that a 304 confirmed is told as if it had been sent again; the ledger has
-    the 304.
+    it. `fields` are the user's own ([[extract]]), if a rule concerns the page. `revalidation`: the headers that say
+    something about a stored page, and how the next visit may ask whether it has changed, if it has an ETag or a date. A
+    page that a 304 confirmed is told as if it had been sent again; the ledger has the 304.
     """
 
     run: Number

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One file, or one group of files, of a kind. `why` is a half sentence; `remove` does it, safe to call again."""
+    """One file, or one group of files, of a kind. `why` is a half sentence; `remove` does it, safe to call again.
+
+    `loses`: a sentence about what will not be possible any more; empty: nothing that anybody would miss.
+    """
 
     kind: str
     name: str
     size: int
     why: str
     remove: Callable[[], None] = field(compare=False, repr=False)
+    loses: str = ""
 
 
 @dataclass(frozen=True, slots=True)

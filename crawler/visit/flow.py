@@ -757,12 +757,14 @@ class _Flow:
         return found
 
     def _revalidation(self, found: dict[str, Any], headers: Mapping[str, str]) -> Revalidation | UnsetType:
-        """How the next visit may ask whether the page has changed; unset: it cannot."""
+        """How the page was answered: for the next visit, which may ask whether it has changed, and for whoever reads it
+        again from the store. Unset: that is not known whole, or a date came that cannot be sent back.
+        """
         kept: dict[str, str] = found["headers"]
         telling = {name: headers[name] for name in _TELLING if name in headers}
         date = headers.get("last-modified", "")
         has_date = 0 < len(date) < _HEADER_LENGTH and date.isascii()  # others cannot be sent back as they came
-        if (found["etag"] is None and not has_date) or not telling.keys() <= kept.keys():
+        if (found["etag"] is None and date and not has_date) or not telling.keys() <= kept.keys():
             return UNSET
         known = self.validators
         is_same = known is not None and known.content_hash == found["content_hash"]

@@ -208,7 +208,7 @@ CREATE TABLE cap_pages (                       -- pages under a [[cap]]
 )
 
 SINCE_FORMAT_6 = """
-CREATE TABLE page_answers (                    -- how a visit may ask whether a page has changed, besides page_facts
+CREATE TABLE page_answers (                    -- how a stored page was answered, besides page_facts
     id              INTEGER PRIMARY KEY,       -- = pages.id
     run             INTEGER NOT NULL,          -- of use while it is page_facts.run
     url             TEXT NOT NULL,             -- that answered

@@ -3,6 +3,9 @@
 Every visit whose page is in the store is a record: a `response` with the page, or a `revisit` that refers to an earlier
 record of this file, where the server said that nothing changed (304) or sent what an earlier visit had brought. So each
 file can be read by itself. The same results and store give the same bytes.
+
+Where the results of a visit are gone, and the page was carried into a later run because it was not due, the decision to
+carry it tells the visit's time and the headers that matter: it becomes the record, unless one run is asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.config.checks import Bad, domain_pattern
-from crawler.model.records import UNSET, PageResult
+from crawler.database.ingest_progress import results_kept_from
+from crawler.model.records import PageResult, Revalidation
 from crawler.model.settings import Config
 from crawler.rules.lists import matches
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
@@ -84,7 +88,7 @@ def export_warc(
         offset = -1
         for result in _stored_visits(results, run, pattern):
             if offset < 0:
-                offset = streams[0].write(info_record(target.name, result.at, info))
+                offset = streams[0].write(info_record(target.name, result.visited_at, info))
                 writer = _Writer(store, target.name, counts)
             for record, line in writer.records(result, offset):
                 offset += streams[0].write(record)
@@ -108,15 +112,15 @@ class _Writer:
         """The record of a visit, and its line in the index; none if its page is gone."""
         assert result.content_hash is not None
         uri = result.answered_by or result.wire
-        headers = {} if result.headers is UNSET else result.headers
+        headers, at = _headers_of(result), result.visited_at
         status = 200  # where the first visit of a page in this file is a 304, the stored answer is what it confirmed
         known = self._written.get(result.content_hash)
         if known is not None:
             origin, digest = known
             if result.is_confirmed:
-                record = not_modified_record(uri, result.at, origin, digest)
+                record = not_modified_record(uri, at, origin, digest)
             else:
-                record = sent_again_record(uri, result.at, status, headers, origin, digest)
+                record = sent_again_record(uri, at, status, headers, origin, digest)
             self._counts.revisits += 1
         else:
             try:
@@ -127,26 +131,29 @@ class _Writer:
                 self._counts.missing += 1
                 return
             digest = payload_digest(body)
-            record = response_record(uri, result.at, status, headers, body, digest)
-            self._written[result.content_hash] = (Origin(uri, result.at), digest)
+            record = response_record(uri, at, status, headers, body, digest)
+            self._written[result.content_hash] = (Origin(uri, at), digest)
             self._counts.responses += 1
         mime = (result.content_type or "text/html").partition(";")[0].strip().lower()
         place = (self._filename, offset, len(record))
-        yield record, cdxj_line(uri, result.at, mime, status, digest, place, is_revisit=known is not None)
+        yield record, cdxj_line(uri, at, mime, status, digest, place, is_revisit=known is not None)
 
 
 def _stored_visits(results: ResultLogs, run: int | None, pattern: str | None) -> Iterator[PageResult]:
-    """The visits whose page was stored, by run and clock; each once."""
+    """The visits whose page was stored, by run and clock; each once. One whose results are gone is told by the first
+    decision to carry its page into a later run.
+    """
     seen: set[int] = set()
     streams = [_visits(results, writer) for writer in results.writers()]
     for result in heapq.merge(*streams, key=lambda result: (result.run, result.at, result.key)):
-        if not result.stored or result.content_hash is None or result.is_carried:
+        if not result.stored or result.content_hash is None or (result.is_carried and run is not None):
             continue
         if (run is not None and result.run != run) or (pattern and not matches(pattern, result.domain)):
             continue
-        identity = hash((result.run, result.key))
+        visit = hash((result.visited_at, result.key))
+        identity = visit if result.is_carried else hash((result.run, result.key))
         if identity not in seen:
-            seen.add(identity)
+            seen |= {identity, visit}
             yield result
 
 
@@ -159,6 +166,15 @@ def _visits(results: ResultLogs, writer: str) -> Iterable[PageResult]:
         reader.close()
 
 
+def _headers_of(result: PageResult) -> dict[str, str]:
+    """The headers of the answer, as far as they are known."""
+    if isinstance(result.headers, dict):
+        return result.headers
+    found = dict(result.revalidation.headers) if isinstance(result.revalidation, Revalidation) else {}
+    known = {"content-type": result.content_type, "etag": result.etag, "last-modified": result.last_modified}
+    return {name: value for name, value in known.items() if value} | found
+
+
 def _pattern(text: str) -> str:
     try:
         return domain_pattern(text)
@@ -169,5 +185,13 @@ def _pattern(text: str) -> str:
 def _nothing(config: Config, counts: _Counts, run: int | None, pattern: str | None) -> str:
     if counts.missing:
         return f"none of {counts.missing:,} stored pages is in the store of {config.workspace} any more"
-    asked = f"run {run} " if run is not None else f"{pattern} " if pattern is not None else ""
-    return f"no page of {asked}was stored in {config.workspace}; [store] html = true keeps the pages of the next visits"
+    asked = f" of {pattern}" if pattern is not None else ""
+    where = f"run {run}" if run is not None else "the results that are there"
+    kept_from = results_kept_from(config.map_place)
+    gone = (
+        f"the results of runs before run {kept_from} are gone (prune results, [spool] results), and with them what they"
+        " visited"
+        if kept_from is not None
+        else "[store] html = true keeps the pages of the next visits"
+    )
+    return f"no visit{asked} in {where} of {config.workspace} brought a page that was stored; {gone}"

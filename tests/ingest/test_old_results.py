@@ -36,6 +36,7 @@ def test_results_of_old_runs_go_only_by_name_and_leave_their_daily_figures(rules
     assert not unnamed.removals and "replay needs them" in unnamed.stays[0]
     (removal,) = prune_results(keeping, rolling, is_named=True).removals
     assert removal.name == "2 segments with results of runs before 2"
+    assert removal.loses.startswith("of runs before 2 there will be no map")
     before = digest(rules.output.database_path)
     role = workspace.take_role("ingest")
     with pytest.raises(RoleTaken):

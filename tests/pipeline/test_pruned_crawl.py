@@ -11,7 +11,7 @@ from crawler.demo.server import Served
 from crawler.keep.stored_pages import NotKept, page_content, verify
 from crawler.model.settings import Config
 from crawler.observe.audit import audit
-from tests.pipeline.crawling import run
+from tests.pipeline.crawling import rows, run
 from tests.pipeline.test_conditional_crawl import PLAIN, Site, site
 from tests.pipeline.walks import config_for, crawl_quickly
 
@@ -37,7 +37,10 @@ def config_of(site: Site, folder: Path, more: str = "") -> Path:
 
 
 def pruned(path: Path) -> Config:
-    assert "results of runs before" in run("prune", "results", path, "--yes", cwd=path.parent).stdout
+    warned = "of runs before 3 there will be no map"
+    assert f"results: without them, {warned}" in run("prune", "results", path, "--dry-run", cwd=path.parent).stdout
+    lines = run("prune", "results", path, "--yes", cwd=path.parent).stdout.splitlines()
+    assert lines[0].startswith(f"results: from now on, {warned}") and " removed: only the results" in lines[1]
     return load(path)
 
 
@@ -64,3 +67,25 @@ def test_what_was_known_of_pruned_runs_is_not_denied(site: Site, tmp_path: Path)
     assert page_content(config, KEPT) == page_content(config, KEPT, 3) == first and verify(config).is_sound
     done = run("store", "cat", KEPT, path, "--run", "1", cwd=folder, ok=1)
     assert "what run #1 saw" in done.stderr and "results of runs before #3 are gone" in done.stderr
+
+
+def test_stored_pages_that_were_carried_are_read_again_and_exported_though_their_visits_are_pruned(
+    site: Site, tmp_path: Path
+) -> None:
+    path = config_of(site, tmp_path, '[revisit]\nschedule = "30d"\n')
+    folder = path.parent
+    for _ in range(3):
+        crawl_quickly(path)
+    whole = run("export", path, folder / "whole.warc.gz", cwd=folder).stdout
+    config = pruned(path)
+    assert verify(config).is_sound
+    path.write_text(path.read_text() + '[[extract]]\nname = "front"\nselector = "title::text"\n')
+    said = run("replay", path, "--into", folder / "again.db", "--from-store", cwd=folder).stdout
+    pages = rows(folder, "SELECT count(*) FROM page_facts WHERE stored = 1", "map.db")[0][0]
+    assert pages > len(PLAIN) and "pages read again from the store" in said
+    assert "no longer" not in said and "are gone" not in said
+    assert rows(folder, "SELECT count(DISTINCT id) FROM page_fields", "again.db") == [(pages,)]
+    left = run("export", path, folder / "left.warc.gz", cwd=folder).stdout
+    assert whole.replace("whole", "left") == left, "as many records"
+    done = run("export", path, folder / "none.warc.gz", "--run", "3", cwd=folder, ok=2)
+    assert "no visit in run 3 of" in done.stderr and "results of runs before run 3 are gone" in done.stderr

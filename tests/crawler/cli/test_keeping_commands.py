@@ -363,4 +363,4 @@ def test_the_demo_as_a_web_archive(kept: Path, tmp_path: Path, capsys: pytest.Ca
     assert b"<title>" in pages["https://tea-almanac.test/"] and len(pages) > 50
     assert len((tmp_path / "demo.cdxj").read_text().splitlines()) >= len(pages)
     assert called("export", config, tmp_path / "x.warc.gz", "--run", "9") == 2
-    assert "no page of run 9 was stored" in capsys.readouterr().err
+    assert "no visit in run 9 of" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.keep.read_again import HAPPENED, PagesReadAgain
-from crawler.model.records import UNSET, Carried, Exchange, PageResult, changed
+from crawler.model.records import UNSET, Carried, Exchange, PageResult, Revalidation, changed
 from crawler.model.settings import Config, CrawlerSettings, ExtractRule, GarbageRule, StoreSettings
 from crawler.store.file_store import FileStore, open_store
 
@@ -90,6 +90,31 @@ def test_a_carried_page_is_read_as_its_last_visit_was_answered(config: Config, s
     after = again(carried)
     assert (after.title, after.base, after.nofollow) == ("Tea", "https://a.test/x", True)
     assert (after.run, after.carried, after.ledger) == (4, carried.carried, ())
+
+
+def test_a_carried_page_whose_visit_is_gone_is_read_as_the_map_had_noted_its_answer(
+    config: Config, store: FileStore
+) -> None:
+    """`prune results` leaves the decision to carry it, which brings the address and the headers that matter."""
+    noted = Revalidation(7, {"content-type": "text/html", "x-robots-tag": "nofollow", "refresh": "0;url=/next"})
+    carried = changed(
+        recorded(store),
+        run=4,
+        answered_by="https://a.test/x",
+        headers=UNSET,
+        carried=Carried("2025-01-01T00:00:00.000Z", "2025-02-01T00:00:00.000Z"),
+        revalidation=noted,
+    )
+    wanting = replace(config, extract=(ExtractRule("headline", "h1::text"),))
+    again = PagesReadAgain(wanting, store)
+    after = again(carried)
+    assert (after.title, after.base, after.nofollow) == ("Tea", "https://a.test/x", True)
+    assert after.fields == {"headline": ("Leaves",)} and "/next" in after.hrefs
+    assert again(changed(carried, revalidation=UNSET)).title == "An old title"
+    assert again.lines() == [
+        "1 page read again from the store",
+        "1 stored page with a visit whose results, and headers, are gone (prune results, [spool] results): as recorded",
+    ]
 
 
 def test_a_new_rule_judges_stored_pages_too(config: Config, store: FileStore) -> None:

@@ -188,12 +188,21 @@ def test_a_stored_page_over_todays_limit_is_too_large_as_if_it_had_been_sent() -
     assert str(Revisit(Response(304, {}), config=small).result.error).startswith("too-large")
 
 
-def test_pages_without_validators_or_with_headers_too_long_to_keep_give_none() -> None:
-    for headers in (HEADERS, {**HEADERS, "etag": '"a"', "x-robots-tag": "x" * (MOST_HEADERS + 1)}):
-        result = Revisit(Response(200, HEADERS), Response(200, headers, PAGE), known=None).result
-        assert result.content_hash is not None and result.revalidation is UNSET
+def test_pages_with_headers_too_long_to_keep_cannot_be_asked_for_conditionally() -> None:
+    headers = {**HEADERS, "etag": '"a"', "x-robots-tag": "x" * (MOST_HEADERS + 1)}
+    result = Revisit(Response(200, HEADERS), Response(200, headers, PAGE), known=None).result
+    assert result.content_hash is not None and result.revalidation is UNSET
     noarchive = {**SENT.headers, "x-robots-tag": "noarchive"}
     assert Revisit(Response(200, HEADERS), Response(200, noarchive, PAGE), known=None).result.revalidation is UNSET
+
+
+def test_how_a_page_without_validators_was_answered_is_told_and_asks_for_nothing() -> None:
+    """Its headers say how to read it again; a job with them has no condition."""
+    result = Revisit(Response(200, HEADERS), Response(200, HEADERS, PAGE), known=None).result
+    assert result.revalidation == Revalidation(7, HEADERS) and (result.etag, result.last_modified) == (None, None)
+    known = with_members(KNOWN, etag="", last_modified="")
+    walk = Revisit(Response(200, HEADERS), Response(200, HEADERS, PAGE), known=known)
+    assert [conditions for _, conditions in walk.asked] == [(), ()]
 
 
 # -- what was noted beside the page ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.model.records import Exchange, PageResult, RunEvent, changed
+from crawler.model.records import UNSET, Carried, Exchange, PageResult, Revalidation, RunEvent, changed
 from crawler.model.settings import Config, StoreSettings
 from crawler.store.file_store import FileStore, open_store
 from reporter.export.graph import ExportError
@@ -143,6 +143,31 @@ def test_the_same_export_is_the_same_bytes_and_one_run_stands_by_itself(
         with pytest.raises(ExportError):
             export_warc(config, store, tmp_path / "none.warc.gz", "x", **options)
     assert not (tmp_path / "none.warc.gz").exists()
+
+
+def test_a_carried_page_whose_visit_is_gone_is_a_record_of_that_visit(config: Config, tmp_path: Path) -> None:
+    """`prune results` leaves the decisions to carry a page, which tell the visit's time and the headers that matter."""
+    store = open_store(config, writer="test")
+    noted = Revalidation(7, {"content-type": "text/html; charset=utf-8", "x-robots-tag": "nofollow"})
+    before = visit(store, 1, "x", FIRST, etag='"v1"', revalidation=noted)
+    decision = changed(before, headers=UNSET, carried=Carried(before.at, before.at))
+    decisions = [changed(decision, run=run, at=f"2025-01-0{run}T10:00:00.000Z") for run in (2, 3)]
+    write(config, "scheduler", decisions)
+    made = export_warc(config, store, tmp_path / "out.warc.gz", "x")
+    assert (made.responses, made.revisits) == (1, 0), "one visit, however often it was carried"
+    bodies = [(record, record.content_stream().read()) for record in records(tmp_path / "out.warc.gz")]
+    record, body = bodies[1]
+    assert body == FIRST and record.rec_headers.get_header("WARC-Date") == before.at
+    names = ("etag", "x-robots-tag", "content-type")
+    assert [record.http_headers.get_header(name) for name in names] == ['"v1"', "nofollow", HEADERS["content-type"]]
+    target = tmp_path / "none.warc.gz"
+    with pytest.raises(ExportError, match=r"no visit in run 3 of .* brought a page that was stored; "):
+        export_warc(config, store, target, "x", run=3)
+    write(config, "fetcher-01", [before])
+    again = export_warc(config, store, tmp_path / "again.warc.gz", "x")
+    assert (again.responses, again.revisits) == (1, 0), "the visit itself, where its results are there"
+    with pytest.raises(ExportError, match=r"no visit of b\.test in the results that are there of .*; \[store\] html"):
+        export_warc(config, store, target, "x", domain="b.test")
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()), st.integers(100, 599))
