@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+from crawler.model.settings import NetworkSettings
+
 Endpoint = tuple[str, int]
 
 METADATA = {
@@ -76,6 +78,20 @@ def forbidden_reason(ip: str) -> str | None:
     if isinstance(address, IPv4Address):
         return _forbidden_v4(address)
     return _forbidden_v6(address)
+
+
+def blocked_literal(network: NetworkSettings, host: str) -> str | None:
+    """The reason why nothing may be sent to a host that is written as an address; None: it may, or it is a name, whose
+    addresses are checked when it is resolved.
+    """
+    name = host.strip("[]")
+    try:
+        ip_address(name)
+    except ValueError:
+        return None
+    if network.allow_private_addresses or any(matches(pattern, name) for pattern, _ in network.resolve):
+        return None
+    return forbidden_reason(name)
 
 
 def _forbidden_v4(address: IPv4Address) -> str | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from crawler.model.settings import Config
 from crawler.model.states import PageState, slug_of
 from crawler.model.validity import NEEDS_RENDERING, Validity
-from crawler.net.addresses import forbidden_reason, matches
+from crawler.net.addresses import blocked_literal
 from crawler.rules.lists import Classifier
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _unseen(config: Config, facts: Explanation) -> list[str]:
             else "max-depth is 0, so only quality domains are crawled."
         )
     lines = [condition]
-    blocked = _blocked_address(config, facts.domain)
+    blocked = blocked_literal(config.network, facts.domain)
     if blocked:
         lines.append(f"Even then nothing would be sent ({blocked}): [network] allow-private-addresses lets it in.")
     elif facts.robots.outcome is None:
@@ -109,23 +108,6 @@ def _unseen(config: Config, facts: Explanation) -> list[str]:
     if facts.closed:
         lines.append(f"Its domain is closed for run {facts.newest_run} ({facts.closed}), so not before the next one.")
     return lines
-
-
-def _blocked_address(config: Config, host: str) -> str | None:
-    """The reason why nothing may be sent to a host that is an address. Names are resolved when they are requested."""
-    name = host.strip("[]")
-    is_mapped = any(matches(pattern, name) for pattern, _ in config.network.resolve)
-    if is_mapped or config.network.allow_private_addresses or not _is_address(name):
-        return None
-    return forbidden_reason(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _decided(config: Config, facts: Explanation) -> list[str]:

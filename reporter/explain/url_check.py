@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from crawler.model.settings import Config
 from crawler.model.shown_text import counted, plain, text_words, url_words
 from crawler.model.urls import domain_of, normalize, wire_of
+from crawler.net.addresses import blocked_literal
 from crawler.rules.lists import LIST_NAMES, Classifier
 from crawler.rules.page_rules import PageRules
 from crawler.rules.traps import family_of, shape_error
@@ -72,7 +73,11 @@ class UrlChecker:
         verdict = self._classifier.classify(domain)
         if verdict.klass.is_listed:
             return f"{verdict.klass} by [[{LIST_NAMES[verdict.klass]}]] {entry_words(verdict.rule or '')}"
-        return self._rules.scope_error(key, domain) or shape_error(key, self._config.traps)
+        error = self._rules.scope_error(key, domain) or shape_error(key, self._config.traps)
+        if error is None and (reason := blocked_literal(self._config.network, domain)):
+            lets_in = "[network] allow-private-addresses or [network.resolve] lets it in"
+            return f"address-blocked: {domain} is {reason}; {lets_in}"
+        return error
 
     def _limits(self, key: str) -> tuple[Limit, ...]:
         found = [
