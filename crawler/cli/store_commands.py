@@ -111,7 +111,11 @@ def verify(config: OptionalConfigArgument = None, workspace: WorkspaceOption = N
     show(f"Read {counted(found.blobs, 'stored content')}; results and map name {found.named:,}")
     if found.forgotten:
         show(f"Removed on purpose (store forget, prune): {found.forgotten:,}")
-    _list("damaged", [str(problem) for problem in found.damaged])
+    _list("damaged; a visit that fetches the page stores it again", [str(problem) for problem in found.damaged])
+    whole = "damaged, while the content is whole elsewhere; `sumi-ripple store pack` leaves these copies out"
+    _list(whole, [str(problem) for problem in found.spare])
+    packs = "packs that cannot be opened; remove them when no page is missing any more: visits store their pages again"
+    _list(packs, [str(problem) for problem in found.packs])
     _list("missing", [f"{url}: {digest}" for url, digest in found.missing])
     _list("not of the store", [str(path) for path in found.strangers])
     if not found.is_sound:
@@ -181,6 +185,9 @@ def pack(
     done = pack_pages(loaded, age)
     if done.damaged:
         show(f"{done.damaged:,} are damaged and stay where they are: sumi-ripple store verify", err=True)
+    if done.left_out:
+        copies = "copy" if done.left_out == 1 else "copies"
+        show(f"Left out {done.left_out:,} {copies} that a whole one made needless")
     if not done.blobs:
         show(f"Nothing to pack: no page was stored longer than {older_than} ago" if age else "Nothing to pack")
         return

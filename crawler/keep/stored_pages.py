@@ -137,18 +137,22 @@ def _copies_in_results(config: Config) -> Iterator[PageCopy]:
 
 @dataclass
 class Findings:
-    """What `store verify` found. `missing` are (URL, hash)."""
+    """What `store verify` found. `missing` are (URL, hash). `spare`: damaged copies of contents that are whole
+    elsewhere; `packs`: packs that cannot be opened, so that nobody knows what was in them.
+    """
 
     blobs: int = 0
     named: int = 0
     damaged: list[BlobDamaged] = field(default_factory=list)
+    spare: list[BlobDamaged] = field(default_factory=list)
+    packs: list[BlobDamaged] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
     strangers: list[Path] = field(default_factory=list)
     forgotten: int = 0
 
     @property
     def is_sound(self) -> bool:
-        return not (self.damaged or self.missing or self.strangers)
+        return not (self.damaged or self.spare or self.packs or self.missing or self.strangers)
 
 
 def verify(config: Config) -> Findings:
@@ -156,8 +160,12 @@ def verify(config: Config) -> Findings:
     store, found = open_store(config), Findings()
     for digest in store.hashes():
         found.blobs += 1
-        found.damaged += store.damage_of(digest)
-    found.damaged += store.packs.damaged.values()
+        problems = store.damage_of(digest)
+        if problems and store.is_whole(digest):
+            found.spare += problems
+        else:
+            found.damaged += problems
+    found.packs = list(store.packs.damaged.values())
     found.strangers = list(store.strangers())
     gone, there = forgotten(config), set[str]()
     absent: dict[str, tuple[str, float]] = {}  # hash → a URL, and when the content was last stored

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import heapq
 import os
 import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 
@@ -209,8 +211,28 @@ class FileStore:
                 gone |= packed
         return len(gone)
 
+    def leave_out_copies(self) -> int:
+        """Remove copies from packs that a whole one elsewhere makes needless, damaged ones above all; returns how many.
+        A blob of which no copy is whole keeps all of them. A crawl may go on.
+        """
+        self.clear_scratch(_REWRITE)
+        packs = self.packs.all()
+        needless: list[set[str]] = [set() for _ in packs]
+        for digest, numbers in _packed_in(packs):
+            if len(numbers) == 1 and not self.is_loose(digest):
+                continue
+            whole = [number for number in numbers if _body_or_none(packs[number], digest) is not None]
+            if whole or self.is_loose_whole(digest):
+                for number in numbers:
+                    if number not in whole[:1]:
+                        needless[number].add(digest)
+        for pack, going in zip(packs, needless, strict=True):
+            if going:
+                self._rewrite(pack, going)
+        return sum(map(len, needless))
+
     def _rewrite(self, pack: Pack, left_out: Set[str]) -> None:
-        """Put a pack without some blobs into its place; without its last one it is removed.
+        """Put a pack without some blobs into its place, as old as it; without its last one it is removed.
 
         Its dictionary is made anew: the old one has pieces of every page that it was made of.
         """
@@ -218,7 +240,9 @@ class FileStore:
         if rest:
             dictionary = dictionary_of(sampled(body for digest in rest if (body := _body_or_none(pack, digest))))
             frames = _frames_again(pack, rest, frame_maker(dictionary))
-            write_frames(self.scratch(_REWRITE), self.packs.folder, frames, dictionary, self.mode)
+            place = write_frames(self.scratch(_REWRITE), self.packs.folder, frames, dictionary, self.mode)
+            written = pack.path.lstat().st_mtime
+            os.utime(place, (written, written))  # for lifetimes, and for the growth of the store
         pack.path.unlink()
         self.packs.look_again()
 
@@ -310,8 +334,19 @@ class FileStore:
             return None  # `get` looks there, too
 
     def _packed(self, digest: str) -> bytes | None:
-        pack = self.packs.holding(digest)
-        return None if pack is None else _body_in(pack, digest)
+        """From the first pack that has it whole. Raises BlobDamaged if it is damaged in every pack that has it."""
+        damaged: BlobDamaged | None = None
+        for pack in self.packs.all():
+            try:
+                body = _body_in(pack, digest)
+            except BlobDamaged as problem:
+                damaged = problem
+                continue
+            if body is not None:
+                return body
+        if damaged is not None:
+            raise damaged
+        return None
 
     def is_packed_whole(self, digest: str) -> bool:
         """Is the blob in a pack, and undamaged there?"""
@@ -320,23 +355,36 @@ class FileStore:
         except BlobDamaged:
             return False
 
+    def is_loose_whole(self, digest: str) -> bool:
+        """Has the blob a file of its own, undamaged?"""
+        return self.is_loose(digest) and self._damage_of_file(digest) is None
+
+    def is_whole(self, digest: str) -> bool:
+        """Is there a copy of the blob in which nothing is damaged?"""
+        return self.is_loose_whole(digest) or self.is_packed_whole(digest)
+
     def damage_of(self, digest: str) -> list[BlobDamaged]:
         """What is wrong with a blob, in each of the places where it is."""
-        found = []
-        try:
-            content, place = self._content(digest), str(self.path_of(digest))
-            if content is not None:
-                expanded(content[start_of_page(content) :], digest, place)
-                if reason := damage_of_note(content, digest):
-                    raise BlobDamaged(digest, place, reason)
-        except BlobDamaged as problem:
-            found.append(problem)
+        of_file = self._damage_of_file(digest)
+        found = [of_file] if of_file is not None else []
         for pack in self.packs.all():
             try:
                 _body_in(pack, digest)
             except BlobDamaged as problem:
                 found.append(problem)
         return found
+
+    def _damage_of_file(self, digest: str) -> BlobDamaged | None:
+        """What is wrong with a blob's own file, its note included; None: nothing, or it has none."""
+        try:
+            content, place = self._content(digest), str(self.path_of(digest))
+            if content is not None:
+                expanded(content[start_of_page(content) :], digest, place)
+                if reason := damage_of_note(content, digest):
+                    return BlobDamaged(digest, place, reason)
+        except BlobDamaged as problem:
+            return problem
+        return None
 
     def note_of(self, digest: str) -> bytes | None:
         try:
@@ -393,10 +441,9 @@ class FileStore:
 
     def hashes(self) -> Iterator[str]:
         yield from self.loose_hashes()
-        for pack in self.packs.all():
-            for digest in pack.hashes():
-                if not self.is_loose(digest):
-                    yield digest
+        for digest, _ in _packed_in(self.packs.all()):
+            if not self.is_loose(digest):
+                yield digest
 
     def loose_hashes(self) -> Iterator[str]:
         """Of the blobs with files of their own."""
@@ -473,6 +520,17 @@ def _read_all(descriptor: int, size: int) -> bytes:
     return b"".join(pieces)
 
 
+def _packed_in(packs: list[Pack]) -> Iterator[tuple[str, list[int]]]:
+    """The hash of every blob in these packs, each once, in order, with the numbers of the packs that have it."""
+
+    def numbered(number: int) -> Iterator[tuple[str, int]]:
+        return ((digest, number) for digest in packs[number].hashes())
+
+    found = heapq.merge(*map(numbered, range(len(packs))))  # each pack has its hashes in order
+    for digest, rows in groupby(found, key=itemgetter(0)):
+        yield digest, [number for _, number in rows]
+
+
 def _body_in(pack: Pack, digest: str) -> bytes | None:
     """The bytes of a blob in a pack; None: it is not in there. Raises BlobDamaged."""
     frame = pack.frame(digest)
@@ -490,7 +548,11 @@ def _frames_again(pack: Pack, digests: list[str], frame_of: Callable[[bytes], by
     """(hash, frame) of these blobs of a pack, compressed again. A damaged one stays as it is, to be found as such."""
     for digest in digests:
         body = _body_or_none(pack, digest)
-        yield digest, frame_of(body) if body is not None else pack.frame(digest) or b""
+        if body is not None:
+            yield digest, frame_of(body)
+        else:
+            with suppress(BlobDamaged):  # its index leads out of the pack: there is nothing to keep
+                yield digest, pack.frame(digest) or b""
 
 
 class _Descriptor:

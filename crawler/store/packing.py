@@ -2,7 +2,8 @@
 
 A pack is whole and durable before the files that it replaces go, so a kill at any moment leaves every blob in at least
 one of the two places; the next packing removes the files that the killed one had no time for. A damaged blob stays
-where it is, and is counted. One packing at a time, and no removal meanwhile: the caller sees to that. Crawls may go on.
+where it is, and is counted, unless a whole copy of it is there: then the damaged one goes. One packing at a time, and
+no removal meanwhile: the caller sees to that. Crawls may go on.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Packed:
     bytes_before: int = 0
     bytes_after: int = 0
     damaged: int = 0
+    left_out: int = 0  # copies that were damaged, or double, while a whole one is there
 
 
 def pack_blobs(store: FileStore, site_of: Callable[[str], str], older_than: float) -> Packed:
@@ -37,17 +39,20 @@ def pack_blobs(store: FileStore, site_of: Callable[[str], str], older_than: floa
     done = Packed()
     groups: dict[str, list[str]] = {}
     for digest in store.loose_hashes():
-        if store.path_of(digest).stat().st_mtime >= older_than:
-            continue
+        is_young = store.path_of(digest).stat().st_mtime >= older_than
         if store.is_packed_whole(digest):
-            _remove_file(store, digest, done)
-        else:
+            is_damaged = not store.is_loose_whole(digest)
+            if is_damaged or not is_young:
+                _remove_file(store, digest, done)
+                done.left_out += is_damaged
+        elif not is_young:
             groups.setdefault(site_of(digest), []).append(digest)
     rest = [digest for site in sorted(groups) if len(groups[site]) < FEWEST_OF_A_SITE for digest in groups[site]]
     together = [groups[site] for site in sorted(groups) if len(groups[site]) >= FEWEST_OF_A_SITE]
     for group in [*together, rest]:
         for start in range(0, len(group), MOST_IN_A_PACK):
             _pack(store, group[start : start + MOST_IN_A_PACK], done)
+    done.left_out += store.leave_out_copies()
     return done
 
 

@@ -23,6 +23,7 @@ from crawler.model.settings import Config, StoreSettings
 from crawler.store.file_store import open_store
 from crawler.workspace.door import RoleTaken
 from crawler.workspace.files.file_workspace import FileWorkspace
+from tests.crawler.store.test_packing import damage_in_pack
 from tests.ingest.test_loop import write
 
 SOON = -10.0  # seconds of age: everything is old enough
@@ -99,6 +100,22 @@ def test_a_reader_finds_a_pack_that_follows_another_before_the_clock_of_the_fold
     assert pack(config, SOON).blobs == 1 and not writer.is_loose(new)
     os.utime(writer.packs.folder, ns=tick)
     assert reader.get(new) is not None
+
+
+def test_a_damaged_copy_of_a_page_that_is_whole_elsewhere_is_named_once_until_it_is_packed_again(
+    config: Config, digests: list[str]
+) -> None:
+    pack(config, SOON)
+    store = open_store(config, writer="test")
+    place = damage_in_pack(store, digests[0])
+    found = verify(config)
+    assert [problem.digest for problem in found.damaged] == digests[:1] and not found.spare
+    store.put(b"<title>0</title>", is_anew=True)
+    found = verify(config)
+    assert ([problem.place for problem in found.spare], found.damaged, found.missing) == ([str(place)], [], [])
+    assert found.blobs == found.named == 50 and not found.is_sound
+    assert pack(config, SOON).left_out == 1
+    assert verify(config).is_sound and len(list(open_store(config).hashes())) == 50
 
 
 def visited(digest: str, run: int, at: str, **members: object) -> PageResult:

@@ -202,6 +202,71 @@ def test_a_damaged_file_beside_a_whole_copy_in_a_pack_is_found_and_the_copy_is_s
     assert store.damage_of(digest) == [] and not store.is_loose(digest), "packing again leaves the whole one"
 
 
+def damage_in_pack(store: FileStore, digest: str, place: Path | None = None) -> Path:
+    """Flip a bit of this blob in this pack, or in the first one that has it."""
+    pack = next(each for each in store.packs.all() if each.has(digest) and place in (None, each.path))
+    frame, data = pack.frame(digest) or b"", pack.path.read_bytes()
+    at = data.index(frame) + len(frame) // 2
+    pack.path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    return pack.path
+
+
+def test_a_copy_that_is_damaged_in_a_pack_goes_when_the_page_was_put_anew_and_packed(store: FileStore) -> None:
+    pages = {store.put(page(number)): page(number) for number in range(10)}
+    packed(store)
+    bad, other = list(pages)[:2]
+    os.utime(damage_in_pack(store, bad), (1000, 1000))
+    again = FileStore(store.root, writer="fetcher-02")
+    again.put(pages[bad], is_anew=True)
+    assert again.is_whole(bad) and sorted(again.hashes()) == sorted(pages), "each once"
+    done = pack_blobs(again, lambda digest: "a.test", 1.0)
+    assert (done.blobs, done.left_out) == (0, 1), "the new file is too young to be packed, and whole"
+    assert again.damage_of(bad) == [] and again.get(bad) == pages[bad]
+    assert again.age_and_size(other)[0] == 1000, "the pack is as old as it was"
+    packed(again)
+    assert sorted(again.hashes()) == sorted(pages) and list(again.loose_hashes()) == []
+    assert all(again.get(digest) == body for digest, body in pages.items())
+
+
+def test_a_page_that_is_damaged_in_one_pack_and_whole_in_another_is_there(store: FileStore) -> None:
+    """As an earlier version left it, which packed a page that was put anew and kept its damaged copy."""
+    pages = {store.put(page(number)): page(number) for number in range(10)}
+    packed(store)
+    (first,) = (store.root / "packs").iterdir()
+    before = first.read_bytes()
+    for digest in pages:
+        store.remove(digest)
+    bad = store.put(pages[next(iter(pages))])
+    packed(store)
+    first.write_bytes(before)
+    damage_in_pack(FileStore(store.root), bad, first)
+    reader = FileStore(store.root)
+    assert reader.get(bad) == pages[bad] and len(reader.damage_of(bad)) == 1
+    assert sorted(reader.hashes()) == sorted(pages)
+    assert packed(reader).left_out == 1 and reader.damage_of(bad) == []
+    assert all(reader.get(digest) == body for digest, body in pages.items())
+
+
+def test_a_damaged_young_file_goes_where_a_pack_has_the_page_whole(store: FileStore) -> None:
+    digest = store.put(page(1))
+    packed(store)
+    store.put(page(1), is_anew=True)
+    store.path_of(digest).write_bytes(b"not a frame")
+    assert pack_blobs(store, lambda digest: "", 1.0).left_out == 1
+    assert not store.is_loose(digest) and store.get(digest) == page(1)
+
+
+def test_a_page_of_which_no_copy_is_whole_keeps_them_all(store: FileStore) -> None:
+    digest = store.put(page(1))
+    packed(store)
+    store.put(page(1), is_anew=True)
+    store.path_of(digest).write_bytes(b"not a frame")
+    damage_in_pack(store, digest)
+    reader = FileStore(store.root)
+    done = packed(reader)
+    assert (done.left_out, done.damaged) == (0, 1) and len(reader.damage_of(digest)) == 2
+
+
 def test_nothing_of_a_removed_page_is_left_in_its_pack_not_even_in_the_dictionary(store: FileStore) -> None:
     secret = "".join(f"{number * 7919 % 100_003:05d}" for number in range(1, 400))
     pages = [f"{page(number).decode()}<p>{secret if number < 15 else number}</p>".encode() for number in range(40)]
