@@ -61,6 +61,17 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REFUSED = (errno.ELOOP, errno.ENOTDIR)  # a symlink, or a file in a folder's place
 
 
+class SymlinkInStore(OSError):
+    """A link is in the place of one of the store's own folders; nothing was written."""
+
+    def __init__(self, place: Path) -> None:
+        why = (
+            "a symbolic link is in the place of a folder of the store, where none is followed; put the folder itself there"
+            " (to have the store on another disk, make `store` as a whole the link)"
+        )
+        super().__init__(errno.ELOOP, why, str(place))
+
+
 def compressed(body: bytes) -> bytes:
     """The body as one zstd frame, with its size and a checksum."""
     return bytes(zstd.compress(body, options=_OPTIONS))
@@ -116,15 +127,19 @@ class FileStore:
             self._begin_writing()
 
     def _begin_writing(self) -> None:
-        scratch = self.root / SCRATCH
+        self._require_own_folders()
         if not self.root.exists():
             self.root.mkdir(parents=True, exist_ok=True)
             self.root.chmod(self._folder_mode)
-        scratch.mkdir(self._folder_mode, exist_ok=True)
-        if scratch.is_symlink():
-            raise OSError(errno.ELOOP, "a symlink in the store", str(scratch))
+        (self.root / SCRATCH).mkdir(self._folder_mode, exist_ok=True)
         self._root()  # opened once, before several threads put
         self.clear_scratch(self._writer)
+
+    def _require_own_folders(self) -> None:
+        """Raise SymlinkInStore if a link leads out of the store; looked for before anything is written."""
+        for folder in (self.root, self.root / SCRATCH, self.root / PACKS):
+            if folder.is_symlink():
+                raise SymlinkInStore(folder)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -258,18 +273,21 @@ class FileStore:
 
     def scratch(self, purpose: str) -> Path:
         """A name for a file that is being made."""
+        self._require_own_folders()
         folder = self.root / SCRATCH
         folder.mkdir(self._folder_mode, exist_ok=True)
         return folder / f"{purpose}-{os.getpid()}"
 
     def clear_scratch(self, purpose: str) -> None:
         """Remove what others left that were killed while they made such a file; nobody else may be making one."""
+        self._require_own_folders()
         for left in (self.root / SCRATCH).glob(f"{purpose}-*"):
             with suppress(FileNotFoundError):
                 left.unlink()
 
     def pack_folder(self) -> Path:
         """The folder of the packs, made if there is none. Raises OSError if something else is in its place."""
+        self._require_own_folders()
         with suppress(FileExistsError):
             self.packs.folder.mkdir(self._folder_mode)
             self.packs.folder.chmod(self._folder_mode)
@@ -483,15 +501,37 @@ class FileStore:
     def _root(self) -> int:
         """The root's descriptor: everything else is opened relative to it, step by step, without symlinks."""
         if self._descriptor < 0:
-            self._descriptor = os.open(self.root, _FOLDER)
+            try:
+                self._descriptor = os.open(self.root, _FOLDER)
+            except OSError:
+                if self.root.is_symlink():
+                    raise SymlinkInStore(self.root) from None
+                raise
         return self._descriptor
 
     def _shard(self, digest: str, *, makes: bool = False) -> _Descriptor:
-        first = self._enter(self._root(), digest[:2], makes)
         try:
-            return _Descriptor(self._enter(first, digest[2:4], makes))
-        finally:
-            os.close(first)
+            first = self._enter(self._root(), digest[:2], makes)
+            try:
+                return _Descriptor(self._enter(first, digest[2:4], makes))
+            finally:
+                os.close(first)
+        except OSError as problem:
+            if makes and problem.errno in _REFUSED:
+                self._explain_refusal(digest)
+            raise
+
+    def _explain_refusal(self, digest: str) -> None:
+        """Raise what says which folder on the way to this blob is none of the store's own."""
+        place = self.root
+        for name in ("", digest[:2], digest[2:4]):
+            place /= name
+            if place.is_symlink():
+                raise SymlinkInStore(place) from None
+            if not place.is_dir():
+                raise NotADirectoryError(
+                    errno.ENOTDIR, "no folder, where the store needs one; remove it", str(place)
+                ) from None
 
     def _enter(self, folder: int, name: str, makes: bool) -> int:
         try:

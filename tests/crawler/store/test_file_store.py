@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.model.errors import sentence
 from crawler.model.records import PageResult, RecordError, dump, parse
 from crawler.store.blobs import BlobDamaged, BlobStore, NotAHash
-from crawler.store.file_store import SUFFIX, FileStore, compressed, digest_of
+from crawler.store.file_store import SUFFIX, FileStore, SymlinkInStore, compressed, digest_of
 
 PAGE = b"<!doctype html><title>Tea</title><p>" + b"leaves and water " * 300
 NO_HASHES = ["", "..", "../../etc/passwd", "/etc/passwd", "a" * 63, "A" * 64, "a" * 65, "a" * 64 + "\n", "é" * 64]
@@ -205,7 +206,7 @@ def test_a_folder_behind_a_symlink_is_not_entered(store: FileStore, tmp_path: Pa
         assert not store.has(digest)
         with pytest.raises(BlobDamaged):
             store.get(digest)
-        with pytest.raises(OSError, match=r"Too many levels|Not a directory"):
+        with pytest.raises(OSError, match="a symbolic link is in the place of a folder"):
             store.put(PAGE)
         assert list(store.hashes()) == []
         assert list(store.strangers()) == [level]
@@ -251,3 +252,45 @@ def test_a_result_with_a_forged_hash_is_no_record(name: str) -> None:
     """It is quarantined before anybody asks the store for it."""
     with pytest.raises(RecordError, match="content hash"):
         parse(dump(PageResult(1, "https://a.test/", "https://a.test/", "a.test", "", "processed", content_hash=name)))
+
+
+@pytest.mark.parametrize("name", ["", "tmp", "packs"])
+def test_a_link_in_the_place_of_a_folder_of_the_store_is_named_and_nothing_is_written_there(
+    tmp_path: Path, name: str
+) -> None:
+    """The store as a whole may be a link, which is the folder above."""
+    root, elsewhere = tmp_path / "store" / "html", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = root / name if name else root
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+    writing = (
+        lambda: FileStore(root, writer="fetcher-01"),
+        lambda: FileStore(root).pack_folder(),
+        lambda: FileStore(root).clear_scratch("pack"),
+        lambda: FileStore(root).scratch("pack"),
+    )
+    for deed in writing:
+        with pytest.raises(SymlinkInStore) as caught:
+            deed()
+        assert "a symbolic link is in the place of a folder" in sentence(caught.value)
+        assert sentence(caught.value).endswith(f": {place}")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_link_or_a_file_in_the_place_of_a_folder_of_blobs_is_named_whole(store: FileStore, tmp_path: Path) -> None:
+    digest, elsewhere = digest_of(PAGE), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for place in (store.path_of(digest).parent.parent, store.path_of(digest).parent):
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(elsewhere)
+        with pytest.raises(SymlinkInStore, match="put the folder itself") as caught:
+            store.put(PAGE)
+        assert caught.value.filename == str(place)
+        place.unlink()
+        place.write_bytes(b"")
+        with pytest.raises(NotADirectoryError, match="no folder") as other:
+            store.put(PAGE)
+        assert other.value.filename == str(place)
+        place.unlink()
+    assert list(elsewhere.iterdir()) == [] and list((store.root / "tmp").iterdir()) == []
