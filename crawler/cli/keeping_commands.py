@@ -45,7 +45,10 @@ def backup(
 
     if store not in keep.STORES:
         raise UsageError(f"--store {store}: give one of {', '.join(keep.STORES)}")
-    if not verify or not (folder / NAME).exists():
+    is_there = (folder / NAME).exists()
+    if verify and not is_there and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        keep.verify(folder)  # it says why this is no backup
+    if not verify or not is_there:
         loaded = load_config(config, workspace) if config else last_config(workspace)
         made = keep.back_up(loaded, folder, store)
         facts = made.manifest

@@ -51,10 +51,10 @@ def restore(backup: Path, folder: Path) -> Restored:
         raise BackupError(f"the backup cannot be restored to {folder}: {sentence(problem)}") from None
     source, workspace = folder / manifest.config, folder / manifest.workspace
     config = load(source)
-    is_named = config.workspace != workspace.absolute()
+    is_named = config.workspace.resolve() != workspace.resolve()  # the folder may be named by way of `..` or a link
     if is_named:
         config = load(source, workspace=workspace.absolute())
-    if config.output.database_path != (folder / manifest.database).absolute():
+    if config.output.database_path.resolve() != (folder / manifest.database).resolve():
         notes.append(f"set [output] database-path in {source} to {folder / manifest.database}: its map is there now")
     _make_ready(config, manifest, folder / manifest.database)
     found = digest(folder / manifest.database)

@@ -52,6 +52,32 @@ def test_a_restored_demo_is_the_same_crawl_below_its_new_folder(
     assert "not an empty folder" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_named_by_way_of_another_or_of_a_link_is_no_other_place(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, real = tmp_path / "here", tmp_path / "real"
+    here.mkdir()
+    real.mkdir()
+    (tmp_path / "linked").symlink_to(real)
+    monkeypatch.chdir(here)
+    for into in ("../there", "../linked/there"):
+        assert called("restore", kept, "--into", into) == 0
+        said = capsys.readouterr().out
+        assert "database-path" not in said and "--workspace" not in said
+        assert said.rstrip().endswith(f"sumi-ripple {into}/demo.toml")
+
+
+def test_a_folder_with_something_else_in_it_is_no_backup_to_verify(
+    tmp_path: Path, config_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.txt").write_text("mine")
+    for place in (tmp_path / "other", tmp_path / "other" / "a.txt"):
+        assert called("backup", place, config_path, "--verify") == 2
+        assert f"{place} is no backup: it has no backup.json" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["a.txt"]
+
+
 def test_the_checksums_of_a_backup_are_those_that_sha256sum_reads(kept: Path) -> None:
     done = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=kept, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
