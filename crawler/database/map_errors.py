@@ -36,6 +36,14 @@ class NotAMap(MapError):
         self.path = path
 
 
+class BadQuery(MapError):
+    """The map is fine, but this question to it is not."""
+
+    def __init__(self, path: MapPlace, why: str) -> None:
+        super().__init__(f"the query to {path} cannot be answered: {why}")
+        self.path = path
+
+
 class NoSuchRun(NotAMap):
     """The map is fine, but it does not show the run that was asked for."""
 

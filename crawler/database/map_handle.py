@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from crawler.database.dialect import Parameters
 from crawler.database.digest import digest
+from crawler.database.map_errors import BadQuery
 from crawler.database.reader import MapReader, open_map
 from crawler.model.map_place import EngineMap, MapPlace
+
+_READ_ONLY = "25006"  # the SQLSTATE of PostgreSQL
+_OF_THE_QUERY = ("SQLITE_ERROR", "SQLITE_READONLY", "SQLITE_MISUSE", "SQLITE_RANGE", "SQLITE_MISMATCH", "SQLITE_AUTH")
 
 _PAGE_COLUMNS = (
     *("url", "domain", "state", "title", "status_code", "content_type", "depth", "error_message", "visited_at"),
@@ -68,12 +74,35 @@ class Map:
         )
 
     def query(self, sql: str, parameters: Parameters = ()) -> Iterator[dict[str, Any]]:
-        """The rows of any SELECT, as dictionaries, from one snapshot of the map."""
-        with open_map(self.path) as reader:
-            yield from _named(reader, sql, parameters)
+        """The rows of any SELECT, as dictionaries, from one snapshot of the map, which is only read.
+
+        Raises BadQuery where the question is wrong, in the words of the database.
+        """
+        with open_map(self.path) as reader, _query_errors(reader):
+            names, rows = reader.named_rows(sql, parameters)
+            for row in rows:
+                yield dict(zip(names, row, strict=True))
 
 
-def _named(reader: MapReader, sql: str, parameters: Parameters) -> Iterator[dict[str, Any]]:
-    names, rows = reader.named_rows(sql, parameters)
-    for row in rows:
-        yield dict(zip(names, row, strict=True))
+@contextmanager
+def _query_errors(reader: MapReader) -> Iterator[None]:
+    """What is wrong with a question inside the block becomes BadQuery; what is wrong with the map stays as it is."""
+    try:
+        yield
+    except (sqlite3.Error, sqlite3.Warning) as problem:
+        name = getattr(problem, "sqlite_errorname", "SQLITE_ERROR")
+        if not name.startswith(_OF_THE_QUERY):
+            raise
+        raise _bad_query(reader, str(problem), is_write=name.startswith("SQLITE_READONLY")) from None
+    except Exception as problem:
+        if not isinstance(reader.path, EngineMap):
+            raise
+        from crawler.database.map_session import EngineFault
+
+        if not isinstance(problem, EngineFault) or problem.is_connection_lost:
+            raise
+        raise _bad_query(reader, str(problem), is_write=problem.state == _READ_ONLY) from None
+
+
+def _bad_query(reader: MapReader, problem: str, *, is_write: bool) -> BadQuery:
+    return BadQuery(reader.path, f"{problem}; the map is only read here" if is_write else problem)

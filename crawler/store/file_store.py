@@ -66,8 +66,8 @@ class SymlinkInStore(OSError):
 
     def __init__(self, place: Path) -> None:
         why = (
-            "a symbolic link is in the place of a folder of the store, where none is followed; put the folder itself there"
-            " (to have the store on another disk, make `store` as a whole the link)"
+            "a symbolic link is in the place of a folder of the store, where none is followed; put the folder itself"
+            " there (to have the store on another disk, make `store` as a whole the link)"
         )
         super().__init__(errno.ELOOP, why, str(place))
 
