@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -25,3 +28,10 @@ def untouched_log() -> None:
     logger.handlers.clear()
     logger.setLevel(logging.NOTSET)
     logger.propagate = True
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """An empty folder whose path leaves room for that of a socket, which `tmp_path` may not."""
+    with tempfile.TemporaryDirectory(prefix="sumi-") as folder:
+        yield Path(folder)

@@ -114,7 +114,7 @@ def verify(config: OptionalConfigArgument = None, workspace: WorkspaceOption = N
     _list("damaged; a visit that fetches the page stores it again", [str(problem) for problem in found.damaged])
     whole = "damaged, while the content is whole elsewhere; `sumi-ripple store pack` leaves these copies out"
     _list(whole, [str(problem) for problem in found.spare])
-    packs = "packs that cannot be opened; remove them when no page is missing any more: visits store their pages again"
+    packs = "of the packs cannot be opened; visits store the pages again, and once none is missing, remove such a file"
     _list(packs, [str(problem) for problem in found.packs])
     _list("missing", [f"{url}: {digest}" for url, digest in found.missing])
     _list("not of the store", [str(path) for path in found.strangers])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker, util
@@ -24,6 +25,7 @@ _MODULES = [
 ]
 # Blocked in the fork server, and in a stage until it has left the terminal's foreground.
 BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_LONGEST_TEMPORARY = 75  # bytes; "/pymp-12345678/listener-12345678" is added to it, and the path of a socket has 107
 FOLDER = "SUMI_RIPPLE_FORK_FOLDER"  # a variable of the fork server's environment: the folder of its socket
 
 
@@ -35,10 +37,21 @@ def start_fork_server() -> None:
     multiprocessing.set_forkserver_preload(_MODULES)
     resource_tracker.ensure_running()  # not below: it lets SIGINT and SIGTERM through once its process has started
     if multiprocessing.parent_process() is None:  # else the folder is the parent's, which may go on
-        os.environ[FOLDER] = util.get_temp_dir()
+        os.environ[FOLDER] = _folder_of_socket()
     with signals_blocked():
         forkserver.ensure_running()
     os.environ.pop(FOLDER, None)
+
+
+def _folder_of_socket() -> str:
+    """A new folder among the temporary files; in `/tmp` where the usual place makes a socket's path too long."""
+    usual = tempfile.gettempdir()
+    if len(os.fsencode(usual)) > _LONGEST_TEMPORARY:
+        tempfile.tempdir = "/tmp"
+    try:
+        return util.get_temp_dir()
+    finally:
+        tempfile.tempdir = usual
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def test_stored_pages_are_printed_counted_packed_verified_and_forgotten(calm: Pa
     pack = next((folder / "workspace/store/html/packs").iterdir())
     pack.write_bytes(pack.read_bytes()[:-9])
     broken = run("store", "verify", *at, cwd=folder, ok=1).stderr
-    assert "1 damaged:" in broken and "missing:" in broken and "1 not of the store:" in broken
+    assert "1 of the packs cannot be opened;" in broken and "missing:" in broken and "1 not of the store:" in broken
 
 
 def test_the_domain_that_trips_its_breaker_recovers_and_every_change_is_shown(calm: Path) -> None:

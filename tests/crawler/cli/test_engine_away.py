@@ -42,7 +42,12 @@ def server() -> Iterator[PostgresServer]:
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_an_interrupt_while_the_engine_is_away_exits_130_and_says_what_is_done_again(
-    server: PostgresServer, tmp_path: Path, words: tuple[str, ...], stages: tuple[str, ...], number: signal.Signals
+    server: PostgresServer,
+    tmp_path: Path,
+    short_folder: Path,
+    words: tuple[str, ...],
+    stages: tuple[str, ...],
+    number: signal.Signals,
 ) -> None:
     name = f"away_{secrets.token_hex(4)}"
     with connect(server.url(), "test") as admin:
@@ -57,12 +62,11 @@ def test_an_interrupt_while_the_engine_is_away_exits_130_and_says_what_is_done_a
     )
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "pause").touch()  # it works, and sends nothing
-    said, scratch = tmp_path / "said", tmp_path / "scratch"
-    scratch.mkdir()
+    said = tmp_path / "said"
     with said.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "crawler", words[0], str(config), *words[1:]],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(short_folder)},
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -80,7 +84,7 @@ def test_an_interrupt_while_the_engine_is_away_exits_130_and_says_what_is_done_a
         process.kill()
         process.wait()
         server.start()
-    eventually(lambda: not list(scratch.iterdir()), "nothing is left among the temporary files")
+    eventually(lambda: not list(short_folder.iterdir()), "nothing is left among the temporary files")
     text = " ".join(said.read_text().split())
     assert "stopped; what was not written yet is done again when the same command goes on (cannot reach" in text
     assert "Traceback" not in text and "[ERROR]" not in text and "starts anew" not in text, text

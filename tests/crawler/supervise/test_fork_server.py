@@ -48,7 +48,23 @@ def test_what_the_fork_server_imports_is_there() -> None:
     assert int(_told(code)) > 0
 
 
-def test_a_killed_supervisor_leaves_no_folder_among_the_temporary_files(tmp_path: Path) -> None:
+def test_where_temporary_files_lie_deep_the_socket_has_a_path_that_is_short_enough(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    code = (
+        "from multiprocessing import forkserver; from crawler.supervise.fork_server import start_fork_server;"
+        "start_fork_server(); print(forkserver._forkserver._forkserver_address); import tempfile;"
+        "print(tempfile.gettempdir())"
+    )
+    environment = {**os.environ, "TMPDIR": str(deep)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert not done.returncode, done.stderr
+    address, usual = done.stdout.split()
+    assert (len(address) <= 107, Path(usual)) == (True, deep), "other temporary files lie where they did"
+    assert not Path(address).parent.exists()
+
+
+def test_a_killed_supervisor_leaves_no_folder_among_the_temporary_files(short_folder: Path) -> None:
     """The fork server ends by itself then, and removes it: here it has not even imported its modules yet."""
     code = (
         "import sys; from crawler.supervise.fork_server import start_fork_server; start_fork_server();"
@@ -56,14 +72,14 @@ def test_a_killed_supervisor_leaves_no_folder_among_the_temporary_files(tmp_path
     )
     supervisor = subprocess.Popen(
         [sys.executable, "-c", code],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(short_folder)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     with supervisor:
         assert supervisor.stdout is not None
         supervisor.stdout.readline()
-        assert list(tmp_path.glob("*/listener-*"))
+        assert list(short_folder.glob("*/listener-*"))
         supervisor.kill()
         assert is_readable(supervisor.stdout, 30)  # its end: the fork server had it, too
-    assert not list(tmp_path.iterdir())
+    assert not list(short_folder.iterdir())
