@@ -99,7 +99,7 @@ def terrain_lists(shape: Shape) -> str:
     quality = [(HUB, f"https://{HUB}/")] + [
         (host_of(site), f"https://{host_of(site)}/") for site in range(min(QUALITY_SITES, shape.sites))
     ]
-    lists = "[traps]\nmax-similar-paths = 0\n"
+    lists = "[traps]\nmax-similar-paths = 0\nmax-subdomains = 0\n"  # all sites lie under one registered domain
     lists += "".join(f'[[quality]]\ndomain = "{domain}"\nseeds = ["{seed}"]\n' for domain, seed in quality)
     return lists + f'[[stub]]\ndomain = "{STUB}"\n[[blacklist]]\ndomain = "{BLACKLIST}"\n'
 
