@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.reporter.web.serving import CONFIG, served
 
 pytestmark = [
     pytest.mark.xdist_group("face-browser"),
+    pytest.mark.skipif(os.environ.get("TEST_WEB") != "1", reason="make test-web runs it: it takes minutes"),
     pytest.mark.skipif(missing() is not None, reason=f"{missing()}: `make test-web` installs what it needs"),
 ]
 BUILT = ROOT / "reporter" / "web" / "static" / "built" / "sigma_map.js"
