@@ -48,12 +48,13 @@ def _with_engine(path: Path, workspace: Path | None) -> Config:
 
 
 @contextmanager
-def _connected(path: Path) -> Iterator[psycopg.Connection[Any]]:
+def _connected(path: Path) -> Iterator[tuple[psycopg.Connection[Any], Config]]:
+    """A connection to the engine that a config names, and the config."""
     from crawler.engine.engine_connection import connect
 
     config = _with_engine(path, None)
     with connect(config.engine.url, "command") as connection:
-        yield connection
+        yield connection, config
 
 
 @engine_commands.command("init", cls=PlainCommand)
@@ -64,12 +65,12 @@ def init(config: ConfigArgument) -> None:
     """
     from crawler.engine.schemas import upgrade
 
-    with _connected(config) as connection:
+    with _connected(config) as (connection, loaded):
         for schema in _schemas():
             steps = upgrade(connection, schema)
             done = "is up to date" if not steps else "is made" if steps == schema.newest else "is brought up to date"
             show(f"{schema.name} {done} (version {schema.newest}) in {connection.info.dbname}.")
-    show(_map_there(load_config(config)))
+        show(_map_there(loaded))
 
 
 @engine_commands.command("check", cls=PlainCommand)
@@ -82,10 +83,10 @@ def check(config: ConfigArgument) -> None:
     from crawler.engine.schemas import require
     from crawler.engine.server_facts import server_facts
 
-    with _connected(config) as connection:
+    with _connected(config) as (connection, loaded):
         facts = server_facts(connection)
         encryption = facts.encryption or "none"
-        show(f"Engine       {place_of(load_config(config).engine.url, os.environ)}")
+        show(f"Engine       {place_of(loaded.engine.url, os.environ)}")
         show(f"Version      PostgreSQL {facts.version}")
         show(f"Encryption   {encryption}")
         show(f"Connections  {facts.connections} of {facts.max_connections}")
@@ -97,7 +98,7 @@ def check(config: ConfigArgument) -> None:
             except SumiError as problem:
                 problems.append(str(problem))
         try:
-            show(f"Map          {_map_there(load_config(config))}")
+            show(f"Map          {_map_there(loaded)}")
         except SumiError as problem:
             problems.append(str(problem))
         for caution in facts.cautions():
@@ -282,7 +283,7 @@ def stats(config: ConfigArgument, as_json: JsonOption = False) -> None:
     from crawler.engine.server_facts import schema_sizes
     from crawler.workspace.postgres.engine_figures import engine_figures
 
-    with _connected(config) as connection:
+    with _connected(config) as (connection, _):
         for schema in _schemas():
             require(connection, schema)
         figures = engine_figures(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -84,7 +85,7 @@ def reset(
     try:
         require_no_stages(place, loaded)
         if not yes:
-            where = f"{place_of(loaded.engine.url)}" if files else place.name
+            where = f"{place_of(loaded.engine.url, os.environ)}" if files else place.name
             _ask(where, loaded.map_place, purge)
         if (given_up := unfinished_import(place, is_alone=True)) is not None:
             remove_left(loaded.map_place)

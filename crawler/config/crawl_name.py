@@ -6,13 +6,15 @@ machine alone needs, and another machine has another one. Commands for it take t
 
 from __future__ import annotations
 
+import os
+
 from crawler.engine.place import place_of
 from crawler.model.settings import Config
 
 
 def crawl_name(config: Config) -> str:
     """The place of a crawl: `/srv/crawl/workspace`, or `the engine terrain on db.internal`. Without a password."""
-    return f"the engine {place_of(config.engine.url)}" if config.engine.url else str(config.workspace)
+    return f"the engine {place_of(config.engine.url, os.environ)}" if config.engine.url else str(config.workspace)
 
 
 def crawl_command(word: str, config: Config) -> str:

@@ -13,6 +13,8 @@ from crawler.workspace.door import Workspace
 from crawler.workspace.runs import RunStatus, read_run
 from crawler.workspace.terms import read_terms
 
+LOOK_EVERY = 0.03  # seconds between looks whether it is over, while fetchers wait for that
+
 
 class Changeover:
     """From the reading of a config until it is in force."""

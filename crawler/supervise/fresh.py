@@ -24,9 +24,8 @@ def move_aside(config: Config, *, is_whole: bool = False) -> list[str]:
     moved: list[str] = []
     try:
         is_file = not isinstance(config.map_place, EngineMap)  # with an engine, a file there is another crawl's map
-        for suffix in (
-            ("-wal", "-shm", "") if is_file else ()
-        ):  # the write-ahead log first: a crash in between leaves an intact database
+        # The write-ahead log first: a crash in between leaves an intact database.
+        for suffix in ("-wal", "-shm", "") if is_file else ():
             source = database.with_name(database.name + suffix)
             if source.exists():
                 target = database.with_name(_dated(database, stamp) + suffix)

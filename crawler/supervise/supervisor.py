@@ -33,7 +33,7 @@ from crawler.observe.status import Status
 from crawler.pace.gate_record import KILL_REASONS
 from crawler.resilience.stalls import MOST_STALLS
 from crawler.supervise.alert_watch import AlertWatch
-from crawler.supervise.changeover import Changeover
+from crawler.supervise.changeover import LOOK_EVERY, Changeover
 from crawler.supervise.exit_rules import (
     FIRST_PAUSE,
     INTERRUPT_DEADLINE,
@@ -65,7 +65,6 @@ from crawler.workspace.runs import RunStatus, read_run, read_run_text
 log = logging.getLogger("sumi.supervisor")
 
 _SUSPEND_PATIENCE = 10.0  # seconds for the requests in flight, after Ctrl-Z
-_TERMS_EVERY = 0.03  # seconds between looks whether changed settings are in force, while fetchers wait for that
 _NETWORK_EVERY = 0.25  # seconds between looks at the fetchers' questions; log lines wake the supervisor far more often
 _SETTLED_AFTER = 2.0  # seconds after the start: by then every domain has its first window
 _STAGES_EVERY = 2.0  # seconds between looks for stages that stand still or have grown
@@ -280,7 +279,7 @@ class Supervisor:
         due = [0.5, self._shown_at + self.view.every - now, *(at - now for _, at in self._kill_times())]
         if self._phase is Phase.RUNNING:
             due += [
-                max(stage.start_at - now, 0.0 if self._changeover is None else _TERMS_EVERY)
+                max(stage.start_at - now, 0.0 if self._changeover is None else LOOK_EVERY)
                 for stage in self._stages
                 if stage.waits_for_start()
             ]

@@ -23,7 +23,7 @@ from crawler.model.settings import Config
 from crawler.observe.live_view import View
 from crawler.observe.processes import observe
 from crawler.observe.status import Status
-from crawler.supervise.changeover import Changeover
+from crawler.supervise.changeover import LOOK_EVERY, Changeover
 from crawler.supervise.exit_rules import CRASHED, EXPLAINED, GRACEFUL, INTERRUPTED, Outcome
 from crawler.supervise.outage_watch import OutageWatch
 from crawler.supervise.progress import has_unapplied_results
@@ -35,7 +35,6 @@ from crawler.workspace.runs import read_run, read_run_text
 log = logging.getLogger("sumi.crawl")
 
 _LOOK_EVERY = 0.25  # seconds
-_TERMS_EVERY = 0.03  # the same while the fetcher waits for changed settings to be in force
 _STAGES = ("ingest", "scheduler")  # … and the fetcher, in its turn (`changeover`)
 OnControl = Callable[[StageControl], None]
 
@@ -192,7 +191,7 @@ class UnifiedCrawl:
 
     def _finish(self) -> None:
         while any(stage.is_alive for stage in self._stages):
-            self._wake.wait(_LOOK_EVERY if self._changeover is None else _TERMS_EVERY)
+            self._wake.wait(_LOOK_EVERY if self._changeover is None else LOOK_EVERY)
             self._wake.clear()
             self._step()
             self._start_fetcher_in_turn()
