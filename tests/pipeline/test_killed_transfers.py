@@ -6,9 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -25,7 +24,7 @@ from crawler.workspace.opening import open_workspace
 from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from ingest.whole_maps import made_here, remove_left
-from tests.crawler.cli.calling import called
+from tests.crawler.cli.calling import Call, calls_told
 from tests.ingest.terrains import AT
 from tests.ingest.test_loop import begun, drain, write
 from tests.pipeline.crawling import eventually, run
@@ -37,22 +36,9 @@ QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]
 OWN = {"sumi_workspace", "sumi_map"}
 
 
-class Said(NamedTuple):
-    exit_code: int
-    output: str
-
-
-Call = Callable[..., Said]
-
-
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*words: str | Path) -> Said:
-        code = called(*words)
-        out, err = capsys.readouterr()
-        return Said(code, out + err)
-
-    return call
+    return calls_told(capsys)
 
 
 @pytest.fixture

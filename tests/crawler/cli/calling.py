@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from crawler.cli.app import run
 from tests.places import ROOT
@@ -34,3 +38,22 @@ def sumi(
 def called(*arguments: str | Path) -> int:
     """The command in this process; its exit code."""
     return run([str(argument) for argument in arguments])
+
+
+class Said(NamedTuple):
+    exit_code: int
+    output: str
+
+
+Call = Callable[..., Said]
+
+
+def calls_told(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Calls the command in this process; what it says, on both streams, comes with its exit code."""
+
+    def call(*words: str | Path) -> Said:
+        code = called(*words)
+        out, err = capsys.readouterr()
+        return Said(code, out + err)
+
+    return call

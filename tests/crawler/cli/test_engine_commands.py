@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -20,19 +19,11 @@ from crawler.workspace.postgres.engine_workspace import EngineWorkspace
 from crawler.workspace.postgres.workspace_schema import WORKSPACE
 from ingest.loop import Ingest
 from ingest.writing.store import Store
-from tests.crawler.cli.calling import called
+from tests.crawler.cli.calling import Call, calls_told
 from tests.ingest.terrains import AT
 from tests.ingest.test_loop import begun, drain, write
 from tests.pipeline.crawling import eventually, run
 from tests.postgres_server import clean_database
-
-
-class Said(NamedTuple):
-    exit_code: int
-    output: str
-
-
-Call = Callable[..., Said]
 
 SEED = "https://example.com/"
 QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]\n'
@@ -40,12 +31,7 @@ QUALITY = '[[quality]]\ndomain = "example.com"\nseeds = ["https://example.com/"]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*words: str | Path) -> Said:
-        code = called(*words)
-        out, err = capsys.readouterr()
-        return Said(code, out + err)
-
-    return call
+    return calls_told(capsys)
 
 
 @pytest.fixture
